@@ -1,0 +1,225 @@
+"""The wire between control plane and storage node: paths, bodies and names, used by both ends."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, NotRequired, TypedDict
+
+from ipxeready.errors import Invalid
+from ipxeready.storage import iqn as iqns
+
+AUTHORIZATION = "Authorization"
+BEARER = "Bearer "
+
+HEALTHZ = "/healthz"
+CAPABILITIES = "/capabilities"
+MASTERS = "/masters"
+LUN = "/lun"
+LUN_DISK = "/lun/disk"
+LUN_CD = "/lun/cd"
+LUN_SCAN = "/lun/scan"
+LOGS = "/logs"
+
+#: No request of this API is longer; a node refuses more with 413.
+MAX_BODY = 64 * 1024
+#: The control plane hands on at most this much of a node's words.
+MAX_ERROR = 200
+#: Seconds after which a node renews its list of masters by itself.
+MASTERS_PERIOD = 30
+
+STGT = "stgt"
+LIO = "lio"
+FILES = "files"
+AUTO = "auto"
+BACKENDS = (STGT, LIO, FILES)
+#: The LUN number that carries the disk or CD, by backend (tgt keeps 0 for its controller).
+LUN_NUMBER = {STGT: 1, FILES: 1, LIO: 0}
+#: What stands between server and target in an iPXE SAN path, by backend.
+ISCSI_SEP = {STGT: ":::1:", FILES: ":::1:", LIO: "::::"}
+
+DISK = "disk"
+CD = "cd"
+
+
+class Session(TypedDict):
+    """One initiator that is logged in."""
+
+    initiator: str
+    address: str
+
+
+class Lun(TypedDict):
+    """One logical unit of a target; `size` in bytes, `type` is `disk` or `cd`."""
+
+    lun: int
+    backing: str
+    size: int
+    type: str
+
+
+class Target(TypedDict):
+    """One target of a node, as `GET /lun` lists it."""
+
+    iqn: str
+    tid: NotRequired[int]
+    luns: list[Lun]
+    sessions: list[Session]
+
+
+class Capabilities(TypedDict):
+    """What a node can do and what room it has; `reflink` is measured, not guessed."""
+
+    backend: str
+    cd: bool
+    persistent: bool
+    base_iqn: str
+    fs_type: str
+    clone: bool
+    empty_disk: bool
+    reflink: bool
+    free_bytes: int
+    total_bytes: int
+
+
+class Master(TypedDict):
+    """One master image; `mtime` ISO 8601 with offset."""
+
+    name: str
+    size: int
+    mtime: str
+
+
+class MasterList(TypedDict):
+    """The body of `GET /masters`."""
+
+    masters: list[Master]
+
+
+class Created(TypedDict):
+    """The body of a 201 of `POST /lun/disk` and `POST /lun/cd`."""
+
+    iqn: str
+    backing: str
+
+
+class ScanCreated(TypedDict):
+    """One target that a scan made."""
+
+    iqn: str
+    cd: bool
+
+
+class Skipped(TypedDict):
+    """One file or target that a scan left alone, and why."""
+
+    name: str
+    reason: str
+
+
+class ScanResult(TypedDict):
+    """The body of `POST /lun/scan`."""
+
+    created: list[ScanCreated]
+    skipped: list[Skipped]
+
+
+class Deleted(TypedDict):
+    """The body of `DELETE /lun`; `closed` are the sessions that `force` ended."""
+
+    deleted: str
+    delete_file: bool
+    closed: NotRequired[list[Session]]
+
+
+@dataclass(frozen=True)
+class DiskRequest:
+    """`POST /lun/disk`: clone `master`, or make an empty disk of `size`, or export what is there."""
+
+    iqn: str
+    master: str | None = None
+    size: int | str | None = None
+    existing: bool = False
+    filename: str | None = None
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body, without what is not set."""
+        fields: dict[str, Any] = {
+            "iqn": self.iqn,
+            "master": self.master,
+            "size": self.size,
+            "filename": self.filename,
+        }
+        if self.existing:
+            fields["existing"] = True
+        return {key: value for key, value in fields.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class CdRequest:
+    """`POST /lun/cd`: attach an ISO of the image directory, under its own name unless `iqn` says another."""
+
+    iso: str
+    iqn: str | None = None
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body, without what is not set."""
+        fields = {"iso": self.iso, "iqn": self.iqn}
+        return {key: value for key, value in fields.items() if value is not None}
+
+
+# No leading dot (hidden), separator, comma (tgtd ends a path there), quote or
+# control character; what people call their masters and ISOs otherwise passes.
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ ()+-]{0,254}")
+
+
+def check_filename(name: str, *, suffix: str, field: str) -> str:
+    """`name` if it is a safe flat file name with that ending (any case), else Invalid."""
+    if not _SAFE.fullmatch(name) or not name.lower().endswith(suffix):
+        raise Invalid(
+            f"{field} {name!r} is not a file name of the image directory: letters, digits and "
+            f"`. _ - + ( )`, no separator, no comma, no leading dot, ending in {suffix}.",
+            code="file.name",
+            field=field,
+        )
+    return name
+
+
+def check_master(name: str, *, field: str = "master") -> str:
+    """`name` if it follows the rule for masters (see `iqn.is_master`), else Invalid."""
+    check_filename(name, suffix=iqns.IMAGE_SUFFIX, field=field)
+    if not iqns.is_master(name):
+        raise Invalid(
+            f"{field} {name!r} is not a master: a master has {iqns.MASTER_MARK} in its name.",
+            code="master.name",
+            field=field,
+        )
+    return name
+
+
+def check_iso(name: str, *, field: str = "iso") -> str:
+    """`name` if it can be an ISO of the image directory, else Invalid."""
+    return check_filename(name, suffix=iqns.ISO_SUFFIX, field=field)
+
+
+def disk_filename(iqn: str, base: str, filename: str | None = None) -> str:
+    """The image file that belongs to a disk's IQN; a `filename` that says otherwise is Invalid.
+
+    A rebuild makes the IQN from the file's name, so another name would be renamed by it.
+    """
+    target = iqns.split_target(iqn, base)
+    if target.cd:
+        raise Invalid(
+            f"iqn {iqn!r} ends in {iqns.ISO_SUFFIX}, which is the name of an install CD, not of a disk.",
+            code="iqn.cd",
+            field="iqn",
+        )
+    expected = target.name + iqns.IMAGE_SUFFIX
+    if filename is not None and filename != expected:
+        raise Invalid(
+            f"filename {filename!r} must be the last part of the IQN + .img, here {expected!r} "
+            "(a rebuild makes the IQN from the file name). Leave it out to get that.",
+            code="file.iqn",
+            field="filename",
+        )
+    return expected
