@@ -1,0 +1,34 @@
+"""Every address of the control plane; the agent has a list of its own."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
+from drf_spectacular.views import SpectacularAPIView
+
+from ipxeready.web.health import healthz
+from ipxeready.web.routing import PREFIX, api_path
+
+_api: list[URLPattern | URLResolver] = [
+    api_path("healthz", healthz, name="healthz"),
+    path("", include("workers.urls")),
+    path("", include("agents.urls")),
+    path("", include("audit.urls")),
+    path("", include("bootvars.urls")),
+]
+
+# The last entry wins in reverse(), so names lead to the addresses without the prefix.
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin/", admin.site.urls),
+    path("i18n/", include("django.conf.urls.i18n")),
+    api_path("api/schema", SpectacularAPIView.as_view(), name="schema"),
+    path(PREFIX, include(_api)),
+    path("", include(_api)),
+]
+
+handler400 = "ipxeready.web.views.bad_request"
+handler403 = "ipxeready.web.views.permission_denied"
+handler404 = "ipxeready.web.views.not_found"
+handler500 = "ipxeready.web.views.server_error"

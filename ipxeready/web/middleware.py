@@ -1,0 +1,126 @@
+"""Middleware of our own: firmware's short way, a fresh index, security headers."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    JsonResponse,
+)
+from django.template.response import SimpleTemplateResponse
+from django.urls import resolve
+
+from ipxeready import index
+from ipxeready.errors import ApplicationError
+from ipxeready.web.views import refused
+
+logger = logging.getLogger(__name__)
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+_FIRMWARE = re.compile(
+    r"/(?:api/cp/)?(?:(boot-vars)/?|(healthz)/?|file(?:/.*)?)\Z", re.DOTALL
+)
+
+#: A machine that meets a bug of ours tries again, rather than hanging at an error page.
+_FAILED_SCRIPT = """#!ipxe
+echo ipxeready: internal error, the server's log has the details
+set menu-default reboot
+set menu-timeout 5000
+"""
+
+
+class FirmwareMiddleware:
+    """Answers what firmware asks on any Host, past redirects, sessions, cookies and CSRF.
+
+    It must be the first of the list. A booting machine calls by whatever name or address
+    it has, may send no Host or a malformed one, and cannot do anything with a page.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Call the view at once for firmware's paths."""
+        path = _FIRMWARE.match(request.path_info)
+        # The verbose health page needs to know who asks, so it goes the long way.
+        if path is None or (path[2] and "verbose" in request.GET):
+            return self.get_response(request)
+        try:
+            if path[1]:
+                self._refresh()
+            match = resolve(request.path_info)
+            request.resolver_match = match
+            response = match.func(request, *match.args, **match.kwargs)
+            if isinstance(response, SimpleTemplateResponse):
+                response.render()
+            return response
+        except Http404:
+            return _plain("not found", 404)
+        except Exception:
+            # The edge to firmware: whatever went wrong must not become a page.
+            logger.exception("%s failed", request.path_info)
+            return _failed(request) if path[1] else _plain("internal error", 500)
+
+    @staticmethod
+    def _refresh() -> None:
+        """Bring the index up to date; a boot goes on with the last good one."""
+        try:
+            index.ensure_fresh()
+        except Exception:
+            logger.exception(
+                "the index could not be refreshed; boots go on with the last good one"
+            )
+
+
+def _plain(text: str, status: int) -> HttpResponse:
+    return HttpResponse(
+        f"{text}\n", status=status, content_type="text/plain; charset=utf-8"
+    )
+
+
+def _failed(request: HttpRequest) -> HttpResponse:
+    if request.GET.get("format") == "json":
+        return JsonResponse({"refused": "internal error"})
+    return HttpResponse(_FAILED_SCRIPT, content_type="text/plain; charset=utf-8")
+
+
+class FreshIndexMiddleware:
+    """Hand edits count from the next request on: each one starts with the freshness check."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Refresh, then answer."""
+        try:
+            index.ensure_fresh()
+        except ApplicationError as error:
+            return refused(request, error)
+        return self.get_response(request)
+
+
+class HeadersMiddleware:
+    """Content security policy: everything comes from here, nothing is inline, nobody frames us."""
+
+    POLICY = (
+        "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+        "base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
+    )
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Add the headers, and keep pages with someone's data out of shared caches."""
+        response = self.get_response(request)
+        response.headers.setdefault("Content-Security-Policy", self.POLICY)
+        if not request.path_info.startswith("/static/"):
+            response.headers.setdefault("Cache-Control", "no-store, private")
+        return response

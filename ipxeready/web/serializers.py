@@ -1,0 +1,73 @@
+"""Input that is taken literally: unknown fields and parameters are refused, never dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from ipxeready.errors import Invalid
+
+#: A form's own field, sent along by every page.
+_IGNORED = frozenset({"csrfmiddlewaretoken"})
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """A serializer that refuses fields it does not know: a typo must not be silently dropped."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Check the names first, then the values."""
+        if isinstance(data, Mapping):
+            known = {name for name, field in self.fields.items() if not field.read_only}
+            unknown = [str(name) for name in data if name not in known | _IGNORED]
+            if unknown:
+                rule = f"unknown field; known are: {', '.join(sorted(known)) or 'none'}"
+                raise serializers.ValidationError({name: [rule] for name in unknown})
+        return super().to_internal_value(data)
+
+
+def parse_boolean(name: str, text: str) -> bool:
+    """A boolean of a query: true, false, 1 or 0."""
+    try:
+        return _BOOLEANS[text.lower()]
+    except KeyError:
+        raise Invalid("must be true, false, 1 or 0", field=name) from None
+
+
+def query_flag(request: Request, name: str, default: bool = False) -> bool:
+    """The boolean query parameter `name`."""
+    text = request.query_params.get(name)
+    return default if text is None else parse_boolean(name, text)
+
+
+def strict_query(
+    request: Request, allowed: Mapping[str, bool | str | None]
+) -> dict[str, Any]:
+    """The query by name, with the defaults in `allowed`; a bool default makes a flag.
+
+    Unknown and repeated parameters are refused.
+    """
+    for name in request.query_params:
+        if name not in allowed:
+            rule = (
+                f"unknown parameter; known are: {', '.join(sorted(allowed)) or 'none'}"
+            )
+            raise Invalid(rule, field=name)
+        if len(request.query_params.getlist(name)) > 1:
+            raise Invalid("is given more than once", field=name)
+    return {
+        name: (
+            query_flag(request, name, default)
+            if isinstance(default, bool)
+            else request.query_params.get(name, default)
+        )
+        for name, default in allowed.items()
+    }
+
+
+def no_body(request: Request) -> None:
+    """Refuse a body where none is expected, by the name of its first field."""
+    StrictSerializer(data=request.data or {}).is_valid(raise_exception=True)
