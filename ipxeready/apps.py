@@ -1,24 +1,19 @@
-"""App configurations of the composition: the project itself and its admin."""
+"""The app of the project itself: its commands and checks, in both modes."""
 
 from __future__ import annotations
 
-from django.apps import AppConfig
-from django.contrib.admin.apps import AdminConfig
+from django.apps import AppConfig, apps
 
 
 class PlatformConfig(AppConfig):
-    """The project: commands, checks and what happens at start."""
+    """Commands, system checks and what happens at start."""
 
     name = "ipxeready"
     verbose_name = "ipxeready"
 
     def ready(self) -> None:
-        """Register the system checks."""
+        """Register the system checks; those of model pages only where there are pages."""
         from ipxeready import checks  # noqa: F401
 
-
-class ControlPlaneAdminConfig(AdminConfig):
-    """Django's admin with our site in the place of the default one."""
-
-    default = False
-    default_site = "ipxeready.site.ControlPlaneSite"
+        if apps.is_installed("django.contrib.admin"):
+            from ipxeready import admin_checks  # noqa: F401

@@ -10,7 +10,7 @@ SECRET_KEY = read_secret_key(IPXE_LAYOUT.secret_key)
 
 INSTALLED_APPS = [
     "ipxeready.apps.PlatformConfig",
-    "ipxeready.apps.ControlPlaneAdminConfig",
+    "ipxeready.admin_config.ControlPlaneAdminConfig",
     "django.contrib.contenttypes",
     "django.contrib.auth",
     "django.contrib.messages",

@@ -1,0 +1,3 @@
+"""Commands of the project itself."""
+
+from __future__ import annotations

@@ -1,0 +1,64 @@
+"""`manage.py serve`: the control plane or the agent, as IPXE_MODE says."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from ipxeready import startup
+from ipxeready.conf import AGENT, Config
+from ipxeready.errors import ApplicationError
+from ipxeready.server import Server, listen, reserve
+from ipxeready.storage.paths import Layout
+
+
+class Command(BaseCommand):
+    """Serve until SIGTERM; everything is told by the environment (see docs/contract.md)."""
+
+    help = "Serve the control plane, or with IPXE_MODE=agent a storage node."
+    requires_system_checks = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Prepare, then listen, then serve; what is wrong is said in one line."""
+        config: Config = settings.IPXE
+        layout: Layout = settings.IPXE_LAYOUT
+        try:
+            sock = reserve(config.bind)
+            startup.prepare(config, layout)
+            if config.mode != AGENT:
+                self._build(layout)
+            for line in startup.notes(config, layout):
+                self.stdout.write(line)
+            self.stdout.flush()
+            listen(sock, config.bind)
+        except (startup.StartError, ApplicationError) as error:
+            raise CommandError(str(error)) from error
+        agent = config.mode == AGENT
+        Server(config, sock, _application, _start_agent if agent else None).run()
+
+    @staticmethod
+    def _build(layout: Layout) -> None:
+        """Build the index and settle what a crash left, before anybody is let in."""
+        from django.db import connections
+
+        from ipxeready import index
+
+        settings.SECRET_KEY = layout.secret_key.read_text(encoding="ascii").strip()
+        index.ensure_fresh(wait=True)
+        for step in startup.AT_START:
+            step()
+        connections.close_all()
+
+
+def _application() -> Any:
+    from django.core.wsgi import get_wsgi_application
+
+    return get_wsgi_application()
+
+
+def _start_agent() -> None:
+    # By name, as nothing but the composition knows the agent.
+    importlib.import_module("agents.node.startup").start(settings.IPXE)
