@@ -33,6 +33,7 @@ _PLAIN = re.compile(
     rb"(?!(?:[0-9]+[wdhms]?|ignore|infinite)\r?\n?\Z)"
     rb"([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)\r?\n?\Z"
 )
+_LIKE_IP = re.compile(rb"[0-9]+(?:\.[0-9]+)+\Z")
 
 
 class Token(NamedTuple):
@@ -148,6 +149,7 @@ def _parse(raw: bytes) -> ParsedLine:
     tags: list[str] = []
     notes: list[str] = []
     others: list[str] = []
+    strange: list[str] = []
     refused = False
     for _, _, text in fields:
         if b":" in text:
@@ -172,7 +174,7 @@ def _parse(raw: bytes) -> ParsedLine:
             elif None in address.octets:
                 others.append(f"by the wildcard `{show(text)}`")
             else:
-                notes.append(
+                strange.append(
                     f"`{show(text)}` matches no machine: only 6-byte addresses of "
                     "Ethernet cards count"
                 )
@@ -195,8 +197,9 @@ def _parse(raw: bytes) -> ParsedLine:
         notes.insert(0, "DHCP refused: dnsmasq ignores this machine, by `ignore`")
     elif not hostname and macs:
         notes.insert(0, _no_hostname(names, times))
-    elif not macs:
-        notes.insert(0, _no_mac(names, others))
+    elif not macs and not strange:
+        notes.insert(0, _no_mac([*(text for text, _ in names), *times], others))
+    notes += strange
     notes += [f"{mac} {bad[1]}" for mac in macs if (bad := fault(mac))]
     notes += _name_notes(names, hostname)
     if tags:
@@ -225,8 +228,8 @@ def _no_hostname(names: list[tuple[bytes, str]], times: list[bytes]) -> str:
     return "no hostname on this line"
 
 
-def _no_mac(names: list[tuple[bytes, str]], others: list[str]) -> str:
-    for text, _ in names:
+def _no_mac(candidates: list[bytes], others: list[str]) -> str:
+    for text in candidates:
         try:
             mac = normalize_mac(unhide(text).decode("ascii"))
         except (Invalid, UnicodeError):
@@ -238,12 +241,17 @@ def _no_mac(names: list[tuple[bytes, str]], others: list[str]) -> str:
 
 
 def _name_notes(names: list[tuple[bytes, str]], hostname: str | None) -> list[str]:
-    notes = []
-    if len(names) > 1:
+    notes = [
+        f"`{show(text)}` is no IP address" for text, _ in names if _LIKE_IP.match(text)
+    ]
+    if len(names) > len(notes) + 1:
         notes.append(f"several names: dnsmasq takes the last, `{hostname or ''}`")
     if hostname:
-        if not names[-1][0].isascii():
-            notes.append(f"`{show(names[-1][0])}` is handed out as `{hostname}`")
+        if not (last := names[-1][0]).isascii():
+            notes.append(
+                f"`{show(last)}` is handed out as `{hostname}`, or not at all where "
+                "dnsmasq runs without a UTF-8 locale"
+            )
         if rule := hostname_fault(hostname):
             notes.append(f"`{hostname}` {rule.rstrip('.')}")
     return notes
