@@ -1,0 +1,67 @@
+"""Fixtures of all tests: a root of one's own, callers of each role."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from ipxeready import conf, startup
+from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER, Actor
+from ipxeready.storage.paths import Layout
+
+TOKEN = "token-of-the-tests"
+
+
+@pytest.fixture
+def layout(tmp_path: Path, settings: Any) -> Layout:
+    """A prepared IPXE_ROOT; the settings point to it."""
+    root = tmp_path / "root"
+    config = conf.load(
+        {
+            "IPXE_ROOT": str(root),
+            "IPXE_CP_TOKEN": TOKEN,
+            "IPXE_CP_DNSMASQ_RELOAD": "none",
+        }
+    )
+    layout = Layout(root)
+    startup.prepare(config, layout)
+    settings.IPXE = config
+    settings.IPXE_LAYOUT = layout
+    return layout
+
+
+@pytest.fixture
+def api(layout: Layout) -> APIClient:
+    """A client with the bearer token; it speaks JSON."""
+    client = APIClient(HTTP_AUTHORIZATION=f"Bearer {TOKEN}")
+    client.default_format = "json"
+    return client
+
+
+@pytest.fixture
+def stranger(layout: Layout) -> APIClient:
+    """A client without credentials."""
+    client = APIClient()
+    client.default_format = "json"
+    return client
+
+
+@pytest.fixture
+def administrator() -> Actor:
+    """May do everything."""
+    return Actor("alice", ADMINISTRATOR, "192.0.2.1")
+
+
+@pytest.fixture
+def operator() -> Actor:
+    """May change workers and disks."""
+    return Actor("oscar", OPERATOR, "192.0.2.2")
+
+
+@pytest.fixture
+def viewer() -> Actor:
+    """May look."""
+    return Actor("victor", VIEWER, "192.0.2.3")
