@@ -1,0 +1,103 @@
+"""The node's HTTP API (contract.md section 6): bodies in, services, bodies out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from agents.node import http, rebuild, services
+from agents.node.images import Entry
+from agents.node.runtime import current
+from agents.protocol import CdRequest, DiskRequest, Master, MasterList
+from ipxeready.errors import Invalid
+
+_LOG_LIMIT = 10_000
+
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Serving."""
+    return JsonResponse({"status": "ok"})
+
+
+def capabilities(request: HttpRequest) -> HttpResponse:
+    """What this node can do."""
+    http.query(request, ())
+    return JsonResponse(services.capabilities(current()))
+
+
+def masters(request: HttpRequest) -> HttpResponse:
+    """The masters."""
+    http.query(request, ())
+    found: MasterList = {
+        "masters": [_master(e) for e in current().masters.all().values()]
+    }
+    return JsonResponse(found)
+
+
+def lun_list(request: HttpRequest) -> HttpResponse:
+    """The targets."""
+    http.query(request, ())
+    return JsonResponse(services.target_list(current()), safe=False)
+
+
+def disk_create(request: HttpRequest) -> HttpResponse:
+    """A disk: clone, empty or existing."""
+    data = http.body(request, ("iqn", "master", "size", "filename", "existing"))
+    size = data.get("size")
+    if size is not None and not isinstance(size, str | int):
+        raise Invalid(f"size {size!r} is not a size: write 40G or bytes.", field="size")
+    wanted = DiskRequest(
+        iqn=http.text(data, "iqn", required=True) or "",
+        master=http.text(data, "master"),
+        size=size,
+        existing=http.boolean(data, "existing"),
+        filename=http.text(data, "filename"),
+    )
+    return JsonResponse(services.disk_create(current(), wanted), status=201)
+
+
+def cd_create(request: HttpRequest) -> HttpResponse:
+    """An install CD."""
+    data = http.body(request, ("iso", "iqn"))
+    wanted = CdRequest(
+        iso=http.text(data, "iso", required=True) or "", iqn=http.text(data, "iqn")
+    )
+    return JsonResponse(services.cd_create(current(), wanted), status=201)
+
+
+def scan(request: HttpRequest) -> HttpResponse:
+    """Export what has no target."""
+    http.query(request, ())
+    http.body(request, ())
+    return JsonResponse(rebuild.scan(current()))
+
+
+def target_delete(request: HttpRequest) -> HttpResponse:
+    """Take a target off, with its image if asked."""
+    given = http.query(request, ("iqn", "delete_file", "force"))
+    http.body(request, ())
+    done = services.target_delete(
+        current(),
+        http.text(given, "iqn", required=True) or "",
+        delete_file=http.boolean(given, "delete_file"),
+        force=http.boolean(given, "force"),
+    )
+    return JsonResponse(done)
+
+
+def logs(request: HttpRequest) -> HttpResponse:
+    """The node's log above `since`, oldest first."""
+    given = http.query(request, ("since", "limit"))
+    since = http.whole(given, "since", 0, low=0, high=1 << 62)
+    limit = http.whole(given, "limit", 1000, low=1, high=_LOG_LIMIT)
+    return JsonResponse(current().log.read(since=since, limit=limit))
+
+
+def _master(entry: Entry) -> Master:
+    stamp = datetime.fromtimestamp(entry.mtime).astimezone()
+    return {
+        "name": entry.name,
+        "size": entry.size,
+        "mtime": stamp.isoformat(timespec="seconds"),
+    }

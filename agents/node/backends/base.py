@@ -1,0 +1,92 @@
+"""What every target system has to offer; services know nothing else of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.protocol import Session, Target
+from ipxeready.errors import ApplicationError, Conflict
+
+
+@dataclass(frozen=True)
+class Export:
+    """One target that should be there: its name, its backing path, and whether it is a CD."""
+
+    iqn: str
+    path: str
+    cd: bool = False
+
+
+class Backend(ABC):
+    """A target system. All calls are idempotent; changes come one at a time (the services hold the lock)."""
+
+    name: str
+    #: Whether it can serve an ISO as a CD drive.
+    cd: bool
+    #: Whether its targets outlive a restart of the target system.
+    persistent: bool
+
+    @abstractmethod
+    def check(self) -> None:
+        """Return if the target system answers, else raise Unavailable."""
+
+    @abstractmethod
+    def targets(self) -> list[Target]:
+        """The targets below our base IQN, as they really are; others' are never shown or touched."""
+
+    @abstractmethod
+    def export_all(
+        self, exports: Sequence[Export]
+    ) -> dict[str, ApplicationError | None]:
+        """Make each target or accept the equal one that is there; by IQN, None or why not.
+
+        A target that could not be made, or that reads back different from what was asked,
+        is not left behind. One failure does not stop the rest.
+        """
+
+    @abstractmethod
+    def unexport(self, iqn: str, *, force: bool = False) -> None:
+        """Remove a target; not there is done. A session is Conflict unless `force`, which ends it."""
+
+    def export(self, export: Export) -> None:
+        """Make one target, or raise why not."""
+        error = self.export_all([export])[export.iqn]
+        if error is not None:
+            raise error
+
+    def find(self, iqn: str) -> Target | None:
+        """The target of that name, or None."""
+        return next((t for t in self.targets() if t["iqn"] == iqn), None)
+
+    def sessions(self, iqn: str) -> list[Session]:
+        """Who is logged in."""
+        target = self.find(iqn)
+        return target["sessions"] if target else []
+
+
+def same(target: Target, export: Export) -> bool:
+    """Whether a target is exactly what `export` asks for: one LUN, that path, that kind."""
+    kind = "cd" if export.cd else "disk"
+    return [(lun["backing"], lun["type"]) for lun in target["luns"]] == [
+        (export.path, kind)
+    ]
+
+
+def describe(sessions: Sequence[Session]) -> str:
+    """Sessions for a message: `iqn… from 192.0.2.7`, joined."""
+    return ", ".join(
+        f"{s['initiator']} from {s['address'] or 'an unknown address'}"
+        for s in sessions
+    )
+
+
+def in_use(target: Target) -> Conflict:
+    """The refusal to delete under somebody's feet."""
+    return Conflict(
+        f"{target['iqn']} is in use by {describe(target['sessions']) or 'an initiator'}. "
+        "Shut that machine down, or repeat with force=true.",
+        code="target.in_use",
+        extra={"sessions": target["sessions"]},
+    )

@@ -1,0 +1,70 @@
+"""Images without iSCSI: a target table in the process, so that everything but the login can be tried."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from agents import protocol
+from agents.node.backends.base import Backend, Export, same
+from agents.node.backends.sizes import size_of
+from agents.protocol import Target
+from ipxeready.errors import ApplicationError, Conflict, Invalid
+
+
+class FilesBackend(Backend):
+    """The table; it starts empty and is filled by the rebuild."""
+
+    name = protocol.FILES
+    cd = False
+    persistent = False
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._table: dict[str, Export] = {}
+
+    def check(self) -> None:
+        """Always there."""
+
+    def targets(self) -> list[Target]:
+        """The table, by IQN."""
+        with self._lock:
+            exports = sorted(self._table.values(), key=lambda e: e.iqn)
+        return [_target(export) for export in exports]
+
+    def export_all(
+        self, exports: Sequence[Export]
+    ) -> dict[str, ApplicationError | None]:
+        """Put each into the table."""
+        return {export.iqn: self._add(export) for export in exports}
+
+    def unexport(self, iqn: str, *, force: bool = False) -> None:
+        """Take it out of the table."""
+        with self._lock:
+            self._table.pop(iqn, None)
+
+    def _add(self, export: Export) -> ApplicationError | None:
+        if export.cd:
+            return Invalid("the files backend has no CD drive; use a node with stgt.")
+        with self._lock:
+            known = self._table.setdefault(export.iqn, export)
+        if same(_target(known), export):
+            return None
+        return Conflict(
+            f"{export.iqn} exists already, with {known.path}.", code="target.differs"
+        )
+
+
+def _target(export: Export) -> Target:
+    return {
+        "iqn": export.iqn,
+        "luns": [
+            {
+                "lun": protocol.LUN_NUMBER[protocol.FILES],
+                "backing": export.path,
+                "size": size_of(export.path),
+                "type": protocol.DISK,
+            }
+        ],
+        "sessions": [],
+    }

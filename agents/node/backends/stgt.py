@@ -1,0 +1,237 @@
+"""tgtd driven by tgtadm. Every change is read back: exit codes alone say too little, and a comma exports another file."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from agents import protocol
+from agents.node.backends.base import Backend, Export, in_use, same
+from agents.node.backends.tgtadm import (
+    ACTIVE,
+    EXISTS,
+    MISSING,
+    Shown,
+    Tgtadm,
+    TgtError,
+    parse,
+)
+from agents.protocol import Target
+from ipxeready.errors import ApplicationError, Conflict, UpstreamFailed
+
+_LUN = str(protocol.LUN_NUMBER[protocol.STGT])
+_MAX_TID = 65535
+#: A busy target may refuse even a forced deletion for a moment.
+_FORCE_TRIES = 60
+_FORCE_WAIT = 0.05
+_EVERYONE = "ALL"
+
+
+class StgtBackend(Backend):
+    """Targets of one tgtd, below one base IQN. What lies outside that base is somebody else's."""
+
+    name = protocol.STGT
+    cd = True
+    persistent = False
+
+    def __init__(
+        self, *, base_iqn: str, control_port: int, socket: Path | None
+    ) -> None:
+        self._base = base_iqn
+        self._tgtadm = Tgtadm(control_port=control_port, socket=socket)
+
+    def check(self) -> None:
+        """One short question to tgtd."""
+        self._tgtadm.run("show", "sys")
+
+    def targets(self) -> list[Target]:
+        """What tgtd shows below our base."""
+        return [
+            shown.public() for shown in self._show().values() if self._ours(shown.iqn)
+        ]
+
+    def export_all(
+        self, exports: Sequence[Export]
+    ) -> dict[str, ApplicationError | None]:
+        """Make all, read back once, open to initiators only what reads back right, read back again."""
+        result: dict[str, ApplicationError | None] = {e.iqn: None for e in exports}
+        before = self._show()
+        taken = {shown.tid for shown in before.values()}
+        made: set[str] = set()
+        for export in exports:
+            try:
+                self._build(export, before.get(export.iqn), taken, made)
+            except ApplicationError as error:
+                result[export.iqn] = error
+        after = self._show()
+        for export in exports:
+            if result[export.iqn] is None:
+                try:
+                    self._open(export, after.get(export.iqn))
+                except ApplicationError as error:
+                    result[export.iqn] = error
+        final = self._show()
+        for export in exports:
+            shown = final.get(export.iqn)
+            if result[export.iqn] is None and not (
+                shown and shown.acl and same(shown.public(), export)
+            ):
+                result[export.iqn] = UpstreamFailed(
+                    f"tgtd does not show {export.iqn} as it was asked for; look with `tgtadm --op show`."
+                )
+            if result[export.iqn] is not None and export.iqn in made and shown:
+                self._undo(shown)
+        return result
+
+    def unexport(self, iqn: str, *, force: bool = False) -> None:
+        """Delete the target. Without force tgtd itself refuses while a session is open, LUNs untouched."""
+        shown = self._show().get(iqn)
+        if shown is None:
+            return
+        if shown.sessions and not force:
+            raise in_use(shown.public())
+        tid = str(shown.tid)
+        try:
+            if force:
+                self._force(shown)
+            else:
+                self._tgtadm.run("delete", "target", "--tid", tid)
+        except TgtError as error:
+            if error.kind == ACTIVE and not force:
+                now = self._show().get(iqn)
+                raise in_use((now or shown).public()) from error
+            if error.kind != MISSING:
+                raise
+        if iqn in self._show():
+            raise UpstreamFailed(
+                f"tgtd still shows {iqn} after its deletion; try again."
+            )
+
+    # -- inside ----------------------------------------------------------
+
+    def _ours(self, iqn: str) -> bool:
+        return iqn.startswith(f"{self._base}:")
+
+    def _show(self) -> dict[str, Shown]:
+        return {shown.iqn: shown for shown in parse(self._tgtadm.run("show", "target"))}
+
+    def _build(
+        self, export: Export, shown: Shown | None, taken: set[int], made: set[str]
+    ) -> None:
+        """Make what is missing of a target and its LUN; nothing when it is there."""
+        if "," in export.path:
+            raise Conflict(
+                f"{export.path} has a comma, and tgtd ends a path there. Rename it, or the directory."
+            )
+        if shown is None:
+            tid = self._new_target(export.iqn, taken)
+            made.add(export.iqn)
+        elif shown.luns:
+            if not same(shown.public(), export):
+                raise _differs(shown, export)
+            if not shown.acl:  # half made by a call that died: its last step again
+                self._identify(export, shown.tid)
+            return
+        else:  # half made, one step earlier
+            tid = shown.tid
+        try:
+            self._new_lun(export, tid)
+        except TgtError as error:
+            if error.kind != EXISTS:
+                raise
+        self._identify(export, tid)
+
+    def _new_target(self, iqn: str, taken: set[int]) -> int:
+        tid = 1
+        while True:
+            while tid in taken:
+                tid += 1
+            if tid > _MAX_TID:
+                raise UpstreamFailed("tgtd has no target number left.")
+            taken.add(tid)
+            try:
+                self._tgtadm.run("new", "target", "--tid", str(tid), "-T", iqn)
+            except TgtError as error:
+                # Somebody else took the number meanwhile; or the name, which is the end.
+                if error.kind != EXISTS or iqn in self._show():
+                    raise
+                continue
+            return tid
+
+    def _new_lun(self, export: Export, tid: int) -> None:
+        where = ("--tid", str(tid), "--lun", _LUN)
+        kind = ("--device-type", "cd") if export.cd else ()
+        self._tgtadm.run("new", "logicalunit", *where, "-b", export.path, *kind)
+
+    def _identify(self, export: Export, tid: int) -> None:
+        """Give the LUN numbers that stay: tgt's own follow the tid, which a rebuild may change."""
+        identity = hashlib.sha256(export.iqn.encode()).hexdigest()[:16]
+        parameters = f"scsi_sn={identity},scsi_id=IPXE{identity}"
+        if export.cd:
+            parameters += ",readonly=1"
+        where = ("--tid", str(tid), "--lun", _LUN)
+        self._tgtadm.run("update", "logicalunit", *where, "--params", parameters)
+
+    def _open(self, export: Export, shown: Shown | None) -> None:
+        """Let initiators in, once the LUN reads back as asked; an access list that is there is kept."""
+        if shown is None:
+            raise UpstreamFailed(
+                f"tgtd does not show {export.iqn} although it said yes; try again."
+            )
+        if not same(shown.public(), export):
+            raise _differs(shown, export)
+        number = protocol.LUN_NUMBER[protocol.STGT]
+        if shown.readonly.get(number, False) != export.cd:
+            raise Conflict(
+                f"tgtd has {export.path} {'writable' if export.cd else 'read-only'}; correct the owner, "
+                "mode or mount of the file, and what tgtd may open.",
+                code="target.access",
+            )
+        if not shown.online.get(number, True):
+            raise Conflict(f"tgtd has {export.iqn} offline.", code="target.offline")
+        if not shown.acl:
+            try:
+                self._tgtadm.run(
+                    "bind", "target", "--tid", str(shown.tid), "-I", _EVERYONE
+                )
+            except TgtError as error:
+                if error.kind != EXISTS:
+                    raise
+
+    def _force(self, shown: Shown) -> None:
+        """Close the door, then delete with --force until tgtd lets go."""
+        tid = str(shown.tid)
+        for rule in shown.acl:
+            flag = "-Q" if rule.startswith(("iqn.", "eui.", "naa.")) else "-I"
+            try:
+                self._tgtadm.run("unbind", "target", "--tid", tid, flag, rule)
+            except TgtError as error:
+                if error.kind != MISSING:
+                    raise
+        for left in reversed(range(_FORCE_TRIES)):
+            try:
+                self._tgtadm.run("delete", "target", "--tid", tid, "--force")
+            except TgtError as error:
+                if error.kind != ACTIVE or not left:
+                    raise
+                time.sleep(_FORCE_WAIT)
+            else:
+                return
+
+    def _undo(self, shown: Shown) -> None:
+        """Take back a target that this call made."""
+        try:
+            self._tgtadm.run("delete", "target", "--tid", str(shown.tid), "--force")
+        except TgtError as error:
+            if error.kind != MISSING:
+                raise
+
+
+def _differs(shown: Shown, export: Export) -> Conflict:
+    there = ", ".join(lun["backing"] for lun in shown.luns) or "nothing"
+    return Conflict(
+        f"the target {export.iqn} has {there} instead of {export.path}. Delete that target first.",
+        code="target.differs",
+    )

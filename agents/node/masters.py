@@ -1,0 +1,57 @@
+"""The list of masters: kept for half a minute, renewed sooner when the directory has moved."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from agents import protocol
+from agents.node.images import Entry, Images
+from ipxeready.errors import NotFound
+
+#: A directory's mtime comes from a clock with a grain: what changed so shortly before we
+#: looked may change again without moving it.
+_GRAIN_NS = 50_000_000
+
+
+class Masters:
+    """The masters of one image directory."""
+
+    def __init__(self, images: Images) -> None:
+        self._images = images
+        self._lock = threading.Lock()
+        self._found: dict[str, Entry] = {}
+        self._stamp: tuple[int, int, int] | None = None
+        self._at = 0.0
+
+    def renew(self) -> dict[str, Entry]:
+        """Read the directory now."""
+        with self._lock:
+            return self._renew()
+
+    def all(self) -> dict[str, Entry]:
+        """The masters by name, at most half a minute old and never older than the directory's last change."""
+        with self._lock:
+            old = time.monotonic() - self._at > protocol.MASTERS_PERIOD
+            if old or self._stamp is None or self._stamp != self._images.stamp():
+                return self._renew()
+            return self._found
+
+    def get(self, name: str) -> Entry:
+        """The master of that name; the directory is read again before "no such master" is said."""
+        protocol.check_master(name)
+        entry = self.all().get(name) or self.renew().get(name)
+        if entry is None:
+            raise NotFound(
+                f"there is no master {name!r} on this node. GET {protocol.MASTERS} lists those that are.",
+                code="master.missing",
+            )
+        return entry
+
+    def _renew(self) -> dict[str, Entry]:
+        stamp = self._images.stamp()
+        young = time.time_ns() - stamp[2] < _GRAIN_NS
+        self._found = {entry.name: entry for entry in self._images.masters()}
+        self._stamp = None if young else stamp
+        self._at = time.monotonic()
+        return self._found

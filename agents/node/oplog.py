@@ -1,0 +1,61 @@
+"""The node's own log of operations: one JSON object a line, read by `GET /logs`."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ipxeready.storage import jsonl
+
+logger = logging.getLogger(__name__)
+
+
+class OperationLog:
+    """`IPXE_LOG_FILE`. A log that cannot be written never stops an operation."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._last: int | None = None
+
+    def add(self, op: str, status: str, **fields: Any) -> None:
+        """Append one line; `status` is started, ok, failed or rollback."""
+        with self._lock:
+            try:
+                if self._last is None:
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+                    self._last = jsonl.last_id(self.path)
+                self._last += 1
+                line = {
+                    "id": self._last,
+                    "ts": datetime.now()
+                    .astimezone()
+                    .isoformat(timespec="milliseconds"),
+                    "op": op,
+                    "status": status,
+                    **{
+                        key: value for key, value in fields.items() if value is not None
+                    },
+                }
+                jsonl.append(self.path, jsonl.encode(line))
+            except OSError as error:
+                logger.error("%s cannot be written: %s", self.path, error)
+
+    def read(self, *, since: int, limit: int) -> dict[str, Any]:
+        """Entries with an id above `since`, oldest first, and the cursor for the next call."""
+        entries: list[dict[str, Any]] = []
+        try:
+            for line in jsonl.read(self.path):
+                number = line.data.get("id") if line.data else None
+                if line.data is None or not isinstance(number, int) or number <= since:
+                    continue
+                entries.append(line.data)
+                if len(entries) >= limit:
+                    break
+        except FileNotFoundError:
+            pass
+        cursor = entries[-1]["id"] if entries else since
+        return {"next_cursor": cursor, "entries": entries}

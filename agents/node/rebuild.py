@@ -1,0 +1,197 @@
+"""Start and scan: adopt the targets that are there, export the images that have none, cut nothing. Repeatable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agents import protocol
+from agents.node.backends.base import Export, same
+from agents.node.images import Entry
+from agents.node.memory import State
+from agents.node.runtime import Node
+from agents.protocol import ScanCreated, ScanResult, Skipped, Target
+from ipxeready.errors import ApplicationError
+from ipxeready.storage import iqn as iqns
+
+
+@dataclass
+class _Plan:
+    """What a scan will do."""
+
+    exports: dict[str, Export] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+    claimed: dict[str, str] = field(default_factory=dict)
+    """Which file stands for an IQN: the first one that comes along, exported or not."""
+
+    def skip(self, name: str, reason: str) -> None:
+        self.skipped.append({"name": name, "reason": reason})
+
+
+def scan(node: Node, *, op: str = "lun.scan") -> ScanResult:
+    """Export every image and remembered CD that has no target; say which were left alone, and why."""
+    try:
+        with node.changing():
+            result = _scan(node)
+    except ApplicationError as error:
+        node.log.add(op, "failed", error=error.message)
+        raise
+    node.log.add(
+        op, "ok", created=len(result["created"]), skipped=result["skipped"] or None
+    )
+    return result
+
+
+def _scan(node: Node) -> ScanResult:
+    state = node.memory.read()
+    targets = {target["iqn"]: target for target in node.backend.targets()}
+    node.exported.update(targets)
+    users = {lun["backing"]: iqn for iqn, t in targets.items() for lun in t["luns"]}
+    plan = _Plan()
+    if node.backend.cd:
+        _plan_cds(node, state, targets, plan)
+    entries = [e for e in node.images.entries() if _is_shown(e)]
+    # An exact lower-case name goes before one that differs in case, so that the
+    # same one wins at every start.
+    for entry in sorted(entries, key=lambda e: (e.name != e.name.lower(), e.name)):
+        _plan_entry(node, entry, state, targets, users, plan)
+    for iqn, reason in _orphans(node, targets):
+        plan.skip(iqn, reason)
+    failures = (
+        node.backend.export_all(list(plan.exports.values())) if plan.exports else {}
+    )
+    created: list[ScanCreated] = []
+    for iqn, export in plan.exports.items():
+        error = failures[iqn]
+        if error is None:
+            node.exported.add(iqn)
+            if iqn not in targets:
+                created.append({"iqn": iqn, "cd": export.cd})
+        else:
+            plan.skip(export.path.rpartition("/")[2], error.message)
+    return {"created": created, "skipped": plan.skipped}
+
+
+def _is_shown(entry: Entry) -> bool:
+    """Our own hidden files and plain folders (lost+found) are nobody's concern."""
+    if entry.name.startswith("."):
+        return entry.name.lower().endswith((iqns.IMAGE_SUFFIX, iqns.ISO_SUFFIX))
+    return entry.regular or entry.name.lower().endswith(
+        (iqns.IMAGE_SUFFIX, iqns.ISO_SUFFIX)
+    )
+
+
+def _plan_cds(
+    node: Node, state: State, targets: dict[str, Target], plan: _Plan
+) -> None:
+    """CD targets that were there come back with their ISO."""
+    for iqn, iso in sorted(state.cds.items()):
+        export = Export(iqn, node.images.path(iso), cd=True)
+        if iqn in targets and same(targets[iqn], export):
+            continue
+        try:
+            iqns.split_target(iqn, node.base_iqn)
+            protocol.check_iso(iso)
+            node.images.check_iso(iso)
+        except ApplicationError as error:
+            plan.skip(iqn, f"this CD does not come back: {error.message}")
+            continue
+        plan.exports[iqn] = export
+
+
+def _plan_entry(
+    node: Node,
+    entry: Entry,
+    state: State,
+    targets: dict[str, Target],
+    users: dict[str, str],
+    plan: _Plan,
+) -> None:
+    name, lower = entry.name, entry.name.lower()
+    iso = lower.endswith(iqns.ISO_SUFFIX)
+    if not iso and not lower.endswith(iqns.IMAGE_SUFFIX):
+        plan.skip(name, "neither an image (.img) nor an ISO (.iso)")
+        return
+    if iso and not node.backend.cd:
+        plan.skip(name, f"the {node.backend.name} backend has no CD drive")
+        return
+    if name.startswith("."):
+        plan.skip(name, "a leading dot: the worker part of the name is empty")
+        return
+    if iqns.is_master(name):
+        plan.skip(name, "a master; masters are cloned, never exported")
+        return
+    if node.is_making(name):
+        plan.skip(name, "is being made")
+        return
+    try:
+        iqn = iqns.join(
+            node.base_iqn,
+            iqns.check_name(name if iso else name[: -len(iqns.IMAGE_SUFFIX)]),
+        )
+    except ApplicationError as error:
+        plan.skip(name, error.message)
+        return
+    path = node.images.path(name)
+    _plan_target(node, Export(iqn, path, cd=iso), name, state, targets, users, plan)
+
+
+def _plan_target(
+    node: Node,
+    export: Export,
+    name: str,
+    state: State,
+    targets: dict[str, Target],
+    users: dict[str, str],
+    plan: _Plan,
+) -> None:
+    iqn = export.iqn
+    there = next((t for t in targets.values() if t["iqn"].lower() == iqn), None)
+    if there is not None and same(there, export):
+        plan.claimed[iqn] = name
+        if not there["sessions"] and there["iqn"] == iqn:
+            plan.exports[iqn] = (
+                export  # accepted as it is, or its missing last step repaired
+            )
+        return
+    other = plan.claimed.setdefault(iqn, name)
+    if iqn in plan.exports:
+        other = plan.exports[iqn].path
+    elif there is not None and there["luns"]:
+        other = there["luns"][0]["backing"]
+    if other != name:
+        plan.skip(
+            name,
+            f"conflict: {iqn} already stands for {other.rpartition('/')[2]}. Names that differ "
+            "only in case are one target; rename one of them",
+        )
+        return
+    if not export.cd and export.path in users:
+        plan.skip(name, f"exported already, as {users[export.path]}")
+        return
+    if iqn in state.off:
+        plan.skip(name, "taken off on purpose; export it again with existing: true")
+        return
+    if not export.cd and export.iqn.endswith(iqns.ISO_SUFFIX):
+        plan.skip(name, "an image whose name without .img ends in .iso; rename it")
+        return
+    try:
+        if export.cd:
+            node.images.check_iso(name)
+        else:
+            node.images.check_disk(name)
+    except ApplicationError as error:
+        plan.skip(name, error.message)
+        return
+    plan.exports[iqn] = export
+
+
+def _orphans(node: Node, targets: dict[str, Target]) -> list[tuple[str, str]]:
+    """Targets whose image is gone from the directory: reported, and left to whoever uses them."""
+    names = {node.images.path(entry.name) for entry in node.images.entries()}
+    return [
+        (iqn, f"its file {lun['backing']} is gone; the target was left as it is")
+        for iqn, target in targets.items()
+        for lun in target["luns"]
+        if lun["backing"].startswith(f"{node.images.folder}/")
+        and lun["backing"] not in names
+    ]

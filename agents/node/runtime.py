@@ -1,0 +1,85 @@
+"""The one node of this process: its parts, its lock, and where the API finds it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+from agents.node.backends import Backend
+from agents.node.images import Images
+from agents.node.masters import Masters
+from agents.node.memory import Memory
+from agents.node.oplog import OperationLog
+from ipxeready.errors import Conflict, Unavailable
+
+#: Changes of targets take milliseconds; who waits longer than this waits for something broken.
+_WAIT = 30.0
+
+
+class Node:
+    """A storage node: what it owns and the lock that lets one change happen at a time."""
+
+    def __init__(
+        self,
+        *,
+        base_iqn: str,
+        images: Images,
+        backend: Backend,
+        log: OperationLog,
+    ) -> None:
+        self.base_iqn = base_iqn
+        self.images = images
+        self.backend = backend
+        self.log = log
+        self.masters = Masters(images)
+        self.memory = Memory(images)
+        self.exported: set[str] = set()
+        """What this process has seen exported, to notice a target system that lost it all."""
+        self._lock = threading.RLock()
+        self._making: set[str] = set()
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """The lock for changes of targets and memory. No copy ever runs under it."""
+        if not self._lock.acquire(timeout=_WAIT):
+            raise Unavailable(
+                f"another change has been running for {_WAIT:g} s; the target system may hang.",
+                code="node.busy",
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def reserve(self, filename: str) -> None:
+        """Mark an image as being made (under the lock); Conflict when it is already."""
+        if filename in self._making:
+            raise Conflict(
+                f"{filename} is being made by another call.", code="file.making"
+            )
+        self._making.add(filename)
+
+    def release(self, filename: str) -> None:
+        """The image is made, or not."""
+        self._making.discard(filename)
+
+    def is_making(self, filename: str) -> bool:
+        """Whether some call is making that image right now."""
+        return filename.lower() in self._making
+
+
+_current: Node | None = None
+
+
+def install(node: Node | None) -> None:
+    """Make `node` the one that the API serves."""
+    global _current
+    _current = node
+
+
+def current() -> Node:
+    """The node of this process; Unavailable before it has started."""
+    if _current is None:
+        raise Unavailable("this node has not started; run `python manage.py serve`.")
+    return _current

@@ -1,0 +1,296 @@
+"""The node's rules: disks, CDs, deletion. File first and target second; undone is only what the call itself made."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from agents import protocol
+from agents.node.backends.base import Export, in_use
+from agents.node.images import Made, image_of
+from agents.node.runtime import Node
+from agents.protocol import Capabilities, Created, Deleted, Target
+from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
+from ipxeready.storage import iqn as iqns
+from ipxeready.storage.sizes import parse_size
+
+
+def capabilities(node: Node) -> Capabilities:
+    """What this node can do, measured now."""
+    free, total = node.images.room()
+    return {
+        "backend": node.backend.name,
+        "cd": node.backend.cd,
+        "persistent": node.backend.persistent,
+        "base_iqn": node.base_iqn,
+        "fs_type": node.images.fs_type(),
+        "clone": True,
+        "empty_disk": True,
+        "reflink": node.images.reflink(),
+        "free_bytes": free,
+        "total_bytes": total,
+    }
+
+
+def target_list(node: Node) -> list[Target]:
+    """The targets below this node's base."""
+    return node.backend.targets()
+
+
+def disk_create(node: Node, request: protocol.DiskRequest) -> Created:
+    """Make an image (clone, empty, or the one that is there) and export it.
+
+    1. Under the lock: is the name free, in the table and in the directory? Reserve it.
+    2. Without the lock: the copy, which may take minutes.
+    3. Under the lock: export. What fails here takes back the file of step 2.
+    """
+    target = iqns.split_target(request.iqn, node.base_iqn)
+    iqn = f"{node.base_iqn}:{target.name}"
+    filename = protocol.disk_filename(request.iqn, node.base_iqn, request.filename)
+    size = _one_source(request)
+    with _logged(
+        node, "lun.create_disk", iqn=iqn, master=request.master, size=size
+    ) as note:
+        if request.existing:
+            with node.changing():
+                _free_target(node, iqn)
+                entry = node.images.find(filename)
+                if entry is None:
+                    raise NotFound(
+                        f"there is no image {filename} to export.", code="file.missing"
+                    )
+                node.images.check_disk(entry.name)
+                backing = _export(node, iqn, entry.name)
+            return {"iqn": iqn, "backing": backing}
+        master = (
+            node.masters.get(request.master).name
+            if request.master is not None
+            else None
+        )
+        with node.changing():
+            node.memory.read()  # a broken memory is said before minutes of copying
+            _free_target(node, iqn)
+            clash = node.images.find(filename)
+            if clash is not None:
+                raise Conflict(
+                    f"the image {clash.name} exists already; it was left as it is. "
+                    "Export it with existing: true, or delete it first.",
+                    code="file.exists",
+                )
+            node.reserve(filename)
+        try:
+            if master is not None:
+                made = node.images.clone(master, filename)
+            else:
+                made = node.images.create_empty(filename, size or 0)
+            note["how"] = made.how
+            backing = _export_made(node, iqn, made)
+        finally:
+            with node.changing():
+                node.release(filename)
+    return {"iqn": iqn, "backing": backing}
+
+
+def cd_create(node: Node, request: protocol.CdRequest) -> Created:
+    """Export an ISO read-only as a CD drive, and remember it, so that it comes back after a restart."""
+    if not node.backend.cd:
+        raise Invalid(
+            f"the {node.backend.name} backend has no CD drive. Attach the ISO on a node with stgt.",
+            code="backend.no_cd",
+        )
+    iso = protocol.check_iso(request.iso)
+    if request.iqn is not None:
+        name = iqns.split_target(request.iqn, node.base_iqn).name
+    else:
+        name = iqns.check_name(iso, field="iso")
+    iqn = iqns.join(node.base_iqn, name)
+    with _logged(node, "lun.create_cd", iqn=iqn, iso=iso), node.changing():
+        _free_target(node, iqn)
+        node.images.check_iso(iso)
+        before = node.memory.set(iqn, off=False, iso=iso)
+        try:
+            node.backend.export(Export(iqn, node.images.path(iso), cd=True))
+        except ApplicationError:
+            node.memory.restore(iqn, before)
+            raise
+        node.exported.add(iqn)
+    return {"iqn": iqn, "backing": node.images.path(iso)}
+
+
+def target_delete(
+    node: Node, iqn: str, *, delete_file: bool = False, force: bool = False
+) -> Deleted:
+    """Remove a target and, if asked, its image: target first, image last.
+
+    A kept image stays off until it is exported again. Repeating a call that died half-way
+    finishes it: the target that is gone is no error while the image is still to be deleted.
+    """
+    name = iqns.split_target(iqn, node.base_iqn).name
+    iqn = f"{node.base_iqn}:{name}"
+    with (
+        _logged(
+            node, "lun.delete", iqn=iqn, delete_file=delete_file, force=force or None
+        ),
+        node.changing(),
+    ):
+        target = _target(node, iqn)
+        if target is None:
+            return _delete_rest(node, iqn, name, delete_file)
+        if target["sessions"] and not force:
+            raise in_use(target)
+        file = _file_to_delete(node, target) if delete_file else None
+        returns = (
+            node.images.find(name + iqns.IMAGE_SUFFIX) is not None
+            or node.images.find(name) is not None
+        )
+        before = node.memory.set(iqn, off=returns or None, cd=False)
+        try:
+            node.backend.unexport(target["iqn"], force=force)
+        except ApplicationError:
+            node.memory.restore(iqn, before)
+            raise
+        node.exported.discard(iqn)
+        if file is not None:
+            node.images.delete(*file)
+            node.memory.set(iqn, off=False)
+        answer: Deleted = {"deleted": iqn, "delete_file": delete_file}
+        if target["sessions"]:
+            answer["closed"] = target["sessions"]
+        return answer
+
+
+# -- inside --------------------------------------------------------------
+
+
+def _one_source(request: protocol.DiskRequest) -> int | None:
+    given = [
+        field
+        for field, there in (
+            ("master", request.master is not None),
+            ("size", request.size is not None),
+            ("existing", request.existing),
+        )
+        if there
+    ]
+    if len(given) != 1:
+        raise Invalid(
+            "give exactly one of master (clone it), size (an empty disk) and existing: true "
+            f"(export the image that is there); this request has {' and '.join(given) or 'none'}.",
+            code="disk.source",
+        )
+    return parse_size(request.size) if request.size is not None else None
+
+
+def _target(node: Node, iqn: str) -> Target | None:
+    """The target of that name; failing that, one that an older hand made with capitals."""
+    targets = node.backend.targets()
+    exact = [t for t in targets if t["iqn"] == iqn]
+    other = [t for t in targets if t["iqn"].lower() == iqn]
+    return next(iter(exact + other), None)
+
+
+def _free_target(node: Node, iqn: str) -> None:
+    if _target(node, iqn) is not None:
+        raise Conflict(f"the target {iqn} exists already.", code="target.exists")
+
+
+def _export(node: Node, iqn: str, filename: str) -> str:
+    """Export an image under the lock; it is no longer remembered as off."""
+    backing = node.images.path(filename)
+    user = next(
+        (
+            t["iqn"]
+            for t in node.backend.targets()
+            for lun in t["luns"]
+            if lun["backing"] == backing
+        ),
+        iqn,
+    )
+    if user != iqn:
+        raise Conflict(
+            f"{filename} is exported already, as {user}; one image, one target.",
+            code="file.exported",
+        )
+    before = node.memory.set(iqn, off=False)
+    try:
+        node.backend.export(Export(iqn, backing))
+    except ApplicationError:
+        node.memory.restore(iqn, before)
+        raise
+    node.exported.add(iqn)
+    return backing
+
+
+def _export_made(node: Node, iqn: str, made: Made) -> str:
+    try:
+        with node.changing():
+            node.images.check_disk(made.name)
+            return _export(node, iqn, made.name)
+    except BaseException:
+        node.images.delete(made.name, made.identity)
+        node.log.add("lun.create_disk", "rollback", iqn=iqn, removed=made.name)
+        raise
+
+
+def _file_to_delete(node: Node, target: Target) -> tuple[str, tuple[int, int]] | None:
+    """The image behind a target, if it may be deleted; None when it is gone already."""
+    if any(lun["type"] == protocol.CD for lun in target["luns"]):
+        raise Invalid(
+            "delete_file=true: an ISO may serve other machines and is never deleted here. "
+            "Repeat without delete_file, and remove the ISO by hand.",
+            code="file.iso",
+            field="delete_file",
+        )
+    backings = {lun["backing"] for lun in target["luns"]}
+    if not backings:
+        return None
+    backing = backings.pop()
+    name = image_of(backing, node.images.folder)
+    if name is None or backings:
+        raise Conflict(
+            f"{target['iqn']} is backed by {backing}, which is not an image of {node.images.folder}. "
+            "Repeat without delete_file.",
+            code="file.outside",
+        )
+    for other in node.backend.targets():
+        if other["iqn"] != target["iqn"] and any(
+            lun["backing"] == backing for lun in other["luns"]
+        ):
+            raise Conflict(
+                f"{name} also backs {other['iqn']}; delete that target first.",
+                code="file.shared",
+            )
+    try:
+        return name, node.images.check_deletable(name).identity
+    except NotFound:
+        return None
+
+
+def _delete_rest(node: Node, iqn: str, name: str, delete_file: bool) -> Deleted:
+    """No such target: an error, unless its image is still to be deleted."""
+    entry = node.images.find(name + iqns.IMAGE_SUFFIX) if delete_file else None
+    if entry is None or node.is_making(entry.name):
+        raise NotFound(f"there is no target {iqn} on this node.", code="target.missing")
+    backing = node.images.path(entry.name)
+    for other in node.backend.targets():
+        if any(lun["backing"] == backing for lun in other["luns"]):
+            raise Conflict(f"{entry.name} backs {other['iqn']}.", code="file.shared")
+    entry = node.images.check_deletable(entry.name)
+    node.images.delete(entry.name, entry.identity)
+    node.memory.set(iqn, off=False, cd=False)
+    return {"deleted": iqn, "delete_file": True}
+
+
+@contextlib.contextmanager
+def _logged(node: Node, op: str, **fields: object) -> Iterator[dict[str, object]]:
+    """One line of the node's log for an operation, whichever way it ends."""
+    note: dict[str, object] = {}
+    try:
+        yield note
+    except ApplicationError as error:
+        node.log.add(op, "failed", **fields, **note, error=error.message)
+        raise
+    except BaseException as error:
+        node.log.add(op, "failed", **fields, **note, error=repr(error))
+        raise
+    node.log.add(op, "ok", **fields, **note)

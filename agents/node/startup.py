@@ -1,0 +1,108 @@
+"""The start of a storage node: choose the target system, adopt and rebuild, then keep watch."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from agents import protocol
+from agents.node import rebuild, runtime
+from agents.node.backends import choose
+from agents.node.images import Images
+from agents.node.oplog import OperationLog
+from agents.node.runtime import Node
+from ipxeready.conf import Config, ConfigError
+from ipxeready.errors import ApplicationError
+from ipxeready.startup import StartError
+
+logger = logging.getLogger(__name__)
+
+_WATCH_PERIOD = 10.0
+
+
+def start(config: Config) -> None:
+    """Make this process a storage node. Called once, in the process that serves, before it serves.
+
+    Raises StartError (one line for the terminal) when the image directory or the target
+    system that the configuration names cannot be used. An image that cannot be exported
+    stops nothing: it is in the log, with the reason.
+    """
+    node = build(config)
+    runtime.install(node)
+    _thread("masters", protocol.MASTERS_PERIOD, lambda: renew_masters(node))
+    _thread("targets", _WATCH_PERIOD, lambda: watch_targets(node))
+
+
+def build(config: Config) -> Node:
+    """A node after its rebuild, without threads and not yet installed."""
+    folder = str(config.disk_dir)
+    if "," in folder:
+        raise StartError(
+            f"IPXE_DISK_DIR={folder!r}: must have no comma, as tgtd ends a path there"
+        )
+    if not config.disk_dir.is_dir():
+        raise StartError(
+            f"IPXE_DISK_DIR={folder!r}: must be a directory; make or mount it"
+        )
+    try:
+        backend = choose(config)
+    except ConfigError as error:
+        raise StartError(str(error)) from error
+    node = Node(
+        base_iqn=config.iqn_base,
+        images=Images(config.disk_dir),
+        backend=backend,
+        log=OperationLog(config.log_file),
+    )
+    try:
+        for name in node.images.clean():
+            node.log.add("node.clean", "ok", removed=name)
+        result = rebuild.scan(node, op="node.start")
+        node.masters.renew()
+    except ApplicationError as error:
+        # Serve all the same: what is exported stays, and the answers say what is wrong.
+        logger.error("the rebuild did not run: %s", error.message)
+    else:
+        for skipped in result["skipped"]:
+            logger.info("not exported: %s: %s", skipped["name"], skipped["reason"])
+    logger.info("this node serves %s with %s", config.disk_dir, backend.name)
+    return node
+
+
+def renew_masters(node: Node) -> None:
+    """One turn of the masters thread."""
+    node.masters.renew()
+
+
+def watch_targets(node: Node) -> None:
+    """One turn of the watch: a target system that lost all our targets was restarted, so they are made again.
+
+    A single one that is missing was taken off by somebody's hand, and stays off until the next scan.
+    """
+    if node.exported and not node.backend.persistent and not node.backend.targets():
+        with node.changing():
+            if node.exported and not node.backend.targets():
+                logger.warning(
+                    "the target system has lost all targets; making them again"
+                )
+                node.exported.clear()
+                rebuild.scan(node, op="node.rebuild")
+
+
+def _thread(name: str, period: float, turn: Callable[[], None]) -> None:
+    threading.Thread(
+        target=_run, args=(period, turn), name=f"node-{name}", daemon=True
+    ).start()
+
+
+def _run(period: float, turn: Callable[[], None]) -> None:
+    """Call `turn` every `period` seconds; a failure is logged and the next turn comes."""
+    pause = threading.Event()
+    while not pause.wait(period):
+        try:
+            turn()
+        except ApplicationError as error:
+            logger.warning("%s", error.message)
+        except Exception:
+            logger.exception("a background turn failed")

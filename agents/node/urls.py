@@ -1,0 +1,29 @@
+"""Every address of agent mode; a trailing slash is optional."""
+
+from __future__ import annotations
+
+from django.urls import re_path
+
+from agents import protocol
+from agents.node import api
+from agents.node.http import endpoint
+
+
+def _at(path: str) -> str:
+    return rf"^{path.lstrip('/')}/?\Z"
+
+
+urlpatterns = [
+    re_path(_at(protocol.HEALTHZ), endpoint(get=api.healthz), name="healthz"),
+    re_path(_at(protocol.CAPABILITIES), endpoint(get=api.capabilities)),
+    re_path(_at(protocol.MASTERS), endpoint(get=api.masters)),
+    re_path(_at(protocol.LUN), endpoint(get=api.lun_list, delete=api.target_delete)),
+    re_path(_at(protocol.LUN_DISK), endpoint(post=api.disk_create)),
+    re_path(_at(protocol.LUN_CD), endpoint(post=api.cd_create)),
+    re_path(_at(protocol.LUN_SCAN), endpoint(post=api.scan)),
+    re_path(_at(protocol.LOGS), endpoint(get=api.logs)),
+]
+
+handler400 = "agents.node.http.bad_request"
+handler404 = "agents.node.http.not_found"
+handler500 = "agents.node.http.server_error"
