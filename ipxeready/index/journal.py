@@ -1,0 +1,124 @@
+"""The append-only file in the index: numbers given, lines appended, new lines read, torn tails reported."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.db import models
+from django.utils import timezone
+
+from ipxeready.actors import Actor
+from ipxeready.index.connection import writable
+from ipxeready.index.models import Problem, SourceFile
+from ipxeready.storage import jsonl
+from ipxeready.storage.fingerprint import Fingerprint
+from ipxeready.storage.paths import Layout
+
+
+class JournalSource:
+    """An append-only JSONL file whose lines carry a growing `id`."""
+
+    name: str
+    model: type[models.Model]
+    version = 1
+    #: Only the newest lines are indexed; the file keeps all.
+    keep = 50_000
+
+    def path(self, layout: Layout) -> Path:
+        """Where the file lies."""
+        raise NotImplementedError
+
+    def row(self, number: int, data: dict[str, Any]) -> models.Model:
+        """The row of one line."""
+        raise NotImplementedError
+
+
+_journal: JournalSource | None = None
+
+
+def register_journal(source: JournalSource) -> None:
+    """Make the audit trail known (once, at start)."""
+    global _journal  # noqa: PLW0603 - there is one journal
+    _journal = source
+
+
+def get_journal() -> JournalSource:
+    """The registered journal."""
+    assert _journal is not None, "no journal is registered"  # noqa: S101
+    return _journal
+
+
+def now() -> str:
+    """The present time in the local zone, ISO 8601 with offset, milliseconds."""
+    return timezone.localtime().isoformat(timespec="milliseconds")
+
+
+def entry(actor: Actor, op: str, status: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """An audit line without its id."""
+    line: dict[str, Any] = {"ts": now(), "op": op, "status": status}
+    if actor.client:
+        line["client"] = actor.client
+    line["user"] = actor.name
+    line.update({key: value for key, value in fields.items() if value is not None})
+    return line
+
+
+def number(layout: Layout, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give ids, following the file's last one; the caller holds the state lock."""
+    journal = get_journal()
+    last = jsonl.last_id(journal.path(layout))
+    if not last:
+        # A rotated file starts empty; ids that callers have seen must not come again.
+        top = journal.model._default_manager.aggregate(top=models.Max("pk"))["top"]
+        last = top or 0
+    return [{"id": last + at, **line} for at, line in enumerate(entries, 1)]
+
+
+def index_lines(numbered: list[dict[str, Any]]) -> None:
+    """Put freshly written lines into the index."""
+    journal = get_journal()
+    rows = [journal.row(line["id"], line) for line in numbered]
+    with writable():
+        journal.model._default_manager.bulk_create(rows, ignore_conflicts=True)
+
+
+def refresh(
+    layout: Layout, row: SourceFile | None, seen: Fingerprint | None
+) -> SourceFile:
+    """Read what is new since `row`; rotation starts over. Returns the row to save."""
+    journal = get_journal()
+    path = journal.path(layout)
+    fresh = row or SourceFile(name=journal.name, path=str(path))
+    if seen is None:
+        fresh.offset = fresh.lines = 0
+        return fresh
+    if fresh.ino != seen.ino or fresh.dev != seen.dev or seen.size < fresh.offset:
+        fresh.offset = fresh.lines = 0
+        Problem.objects.filter(source=journal.name).delete()
+    rows: list[models.Model] = []
+    for line in jsonl.read(path, fresh.offset, fresh.lines):
+        fresh.offset, fresh.lines = line.end, line.number
+        if line.data is not None and isinstance(line.data.get("id"), int):
+            rows.append(journal.row(line.data["id"], line.data))
+            continue
+        Problem.objects.create(
+            source=journal.name,
+            line=line.number,
+            code="journal.line",
+            message=f"line {line.number} of {path.name} cannot be read "
+            f"({line.fault or 'it has no id'}); that entry is lost, the others are not",
+        )
+    manager = journal.model._default_manager
+    manager.bulk_create(rows[-journal.keep :], ignore_conflicts=True, batch_size=2000)
+    return fresh
+
+
+def parse_time(text: object) -> datetime | None:
+    """The time of an audit line, None where it is none."""
+    try:
+        value = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return value if value.tzinfo else timezone.make_aware(value)

@@ -1,0 +1,213 @@
+"""Bringing the index up to date with one file: parse only the records whose text changed, touch only their rows."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Model
+
+from ipxeready.index.models import IndexedRecord, Problem, SourceFile
+from ipxeready.index.sources import Source, Text
+from ipxeready.storage import intents
+from ipxeready.storage.broken import FileBroken, RecordBroken
+from ipxeready.storage.fingerprint import Fingerprint, fingerprint
+from ipxeready.storage.paths import Layout
+
+_BATCH = 500
+
+
+@dataclass
+class Outcome:
+    """What a refresh of one file found."""
+
+    row: SourceFile
+    text: Text | None = None
+    changed: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    newly_broken: FileBroken | None = None
+    mended: bool = False
+
+
+def stamp(row: SourceFile, seen: Fingerprint | None, sha: str) -> None:
+    """Note in `row` what the file looked like."""
+    row.dev, row.ino, row.size, row.mtime_ns, row.ctime_ns = seen or (None,) * 5
+    row.sha256 = sha
+    row.indexed_ns = time.time_ns()
+
+
+def same(row: SourceFile | None, seen: Fingerprint | None) -> bool:
+    """Whether `row` was made from a file that looked like `seen`."""
+    if row is None:
+        return False
+    if seen is None:
+        return row.ino is None
+    return (row.dev, row.ino, row.size, row.mtime_ns, row.ctime_ns) == tuple(seen)
+
+
+def read(
+    source: Source, layout: Layout
+) -> tuple[bytes | None, Fingerprint | None, FileBroken | None]:
+    """The file's bytes with the fingerprint of just these bytes, or why they cannot be had."""
+    path = source.path(layout)
+    for _ in range(5):
+        before = fingerprint(path)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            backup = layout.backup / source.name_of_backup
+            hint = (
+                f"; its last content that we wrote is {backup}"
+                if backup.exists()
+                else ""
+            )
+            return None, None, FileBroken(f"the file is gone: put it back{hint}")
+        except OSError as error:
+            words = error.strerror or str(error)
+            return (
+                None,
+                before,
+                FileBroken(f"cannot be read: {words}; mend its mode or owner"),
+            )
+        after = fingerprint(path)
+        if before == after:
+            break
+    backup = layout.backup / source.name_of_backup
+    saved = backup.read_bytes() if not content and backup.exists() else None
+    return content, after, source.damaged(content, saved)
+
+
+def refresh(source: Source, layout: Layout, row: SourceFile | None) -> Outcome:
+    """Index what changed in the file of `source`. The caller holds the lock and an open write transaction."""
+    content, seen, fault = read(source, layout)
+    fresh = row or SourceFile(name=source.name)
+    fresh.path = str(source.path(layout))
+    sha = intents.sha(content) if content is not None else ""
+    out = Outcome(fresh)
+    if content is not None and fault is None:
+        try:
+            out.text = source.open(content)
+            _index(source, out)
+        except FileBroken as error:
+            fault, out.text = error, None
+    if fault is not None:
+        if (fresh.error, fresh.sha256) != (fault.message, sha):
+            out.newly_broken = fault
+        _note_broken(source, fresh, fault)
+    elif fresh.error:
+        out.mended = True
+        fresh.error, fresh.error_line, fresh.error_column = "", 0, 0
+        Problem.objects.filter(source=source.name, code="file.broken").delete()
+    stamp(fresh, seen, sha)
+    fresh.save()
+    return out
+
+
+def _note_broken(source: Source, row: SourceFile, fault: FileBroken) -> None:
+    row.error, row.error_line, row.error_column = (
+        fault.message,
+        fault.line,
+        fault.column,
+    )
+    Problem.objects.filter(source=source.name, code="file.broken").delete()
+    Problem.objects.create(
+        source=source.name,
+        line=fault.line,
+        code="file.broken",
+        message=f"{row.path}: {fault.where()}",
+    )
+
+
+def _index(source: Source, out: Outcome) -> None:
+    text = out.text
+    assert text is not None  # noqa: S101 - set by the caller
+    entries = text.entries()
+    have = dict(
+        IndexedRecord.objects.filter(source=source.name).values_list("key", "digest")
+    )
+    changed = [key for key, entry in entries.items() if have.get(key) != entry.digest]
+    text.check(changed)
+    again = text.entries()
+    if again is not entries and again != entries:
+        # The file had to be parsed whole: digests are those of values now.
+        entries = again
+        changed = [key for key, item in entries.items() if have.get(key) != item.digest]
+    out.changed = changed
+    out.gone = [key for key in have if key not in entries]
+    replace_rows(source, text, changed, out.gone, entries)
+    cross_check(source, text)
+
+
+def replace_rows(
+    source: Source,
+    text: Text,
+    changed: list[str],
+    gone: list[str],
+    entries: dict[str, Any],
+) -> None:
+    """Make the rows of these records anew; a record that does not validate keeps its last good rows."""
+    rows: list[Model] = []
+    good: list[str] = []
+    problems: list[Problem] = []
+    for key in changed:
+        try:
+            rows += source.rows(text, key)
+        except RecordBroken as error:
+            problems.append(
+                Problem(
+                    source=source.name,
+                    record=key,
+                    line=error.line or entries[key].line,
+                    code="record.broken",
+                    message=error.message,
+                )
+            )
+        else:
+            good.append(key)
+    drop_rows(source, good + gone)
+    for model in source.models:
+        mine = [row for row in rows if type(row) is model]
+        model._default_manager.bulk_create(mine, batch_size=_BATCH)
+    for part in _chunks(changed + gone):
+        IndexedRecord.objects.filter(source=source.name, key__in=part).delete()
+        Problem.objects.filter(
+            source=source.name, record__in=part, code="record.broken"
+        ).delete()
+    IndexedRecord.objects.bulk_create(
+        [
+            IndexedRecord(source=source.name, key=key, digest=entries[key].digest)
+            for key in changed
+        ],
+        batch_size=_BATCH,
+    )
+    Problem.objects.bulk_create(problems)
+
+
+def drop_rows(source: Source, keys: list[str]) -> None:
+    """Remove the rows of these records."""
+    for part in _chunks(keys):
+        for model in source.models:
+            model._default_manager.filter(record__in=part).delete()
+
+
+def cross_check(source: Source, text: Text) -> None:
+    """Note the problems across records anew."""
+    faults = source.cross_check(text)
+    Problem.objects.filter(source=source.name).exclude(
+        code__in=("record.broken", "file.broken")
+    ).delete()
+    Problem.objects.bulk_create(
+        Problem(
+            source=source.name,
+            record=fault.record,
+            line=fault.line,
+            code=fault.code,
+            message=fault.message,
+        )
+        for fault in faults
+    )
+
+
+def _chunks(keys: list[str]) -> list[list[str]]:
+    return [keys[at : at + _BATCH] for at in range(0, len(keys), _BATCH)]

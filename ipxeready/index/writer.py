@@ -1,0 +1,304 @@
+"""The one way to change a ledger: `with writing(...) as tx`. Lock, refresh, decide, files and index and audit together, release."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+
+from ipxeready.actors import Actor
+from ipxeready.errors import Invalid, Unavailable
+from ipxeready.index import freshness, journal
+from ipxeready.index.connection import writable
+from ipxeready.index.models import SourceFile
+from ipxeready.index.refresh import cross_check, read, replace_rows, stamp
+from ipxeready.index.sources import Source, Text, get_source
+from ipxeready.storage import faults, intents, jsonl
+from ipxeready.storage.broken import FileBroken, RecordBroken
+from ipxeready.storage.fingerprint import Fingerprint, fingerprint
+from ipxeready.storage.paths import Layout
+
+log = logging.getLogger(__name__)
+_local = threading.local()
+#: Parsed texts of the last writes by file, good while the fingerprint stands. Used under the state lock only.
+_texts: dict[tuple[str, str], tuple[Fingerprint, bytes, Text]] = {}
+
+
+class Draft:
+    """One file under change inside a transaction; each change is in the index at once."""
+
+    def __init__(self, source: Source, text: Any, before: bytes) -> None:
+        self.source = source
+        self.text = text
+        self.before = before
+        self.dirty = False
+
+    def get(self, key: str) -> Any:
+        """The record `key` as in the file, None when absent; Unavailable when it is broken."""
+        try:
+            return self.text.value(key)
+        except RecordBroken as error:
+            raise Unavailable(
+                f"{self.source.name}: {error.message} (line {error.line}); mend the file first",
+                code="state.invalid",
+            ) from None
+
+    def put(self, key: str, value: Any) -> None:
+        """Make the record say `value`; Invalid when it does not validate, Unavailable when it cannot be edited."""
+        self._quarantined(key)
+        try:
+            self.text.put(key, value)
+            self.sync([key])
+        except RecordBroken as error:
+            raise Unavailable(error.message, code="state.uneditable") from None
+
+    def remove(self, key: str) -> bool:
+        """Take the record out; False when it is not there."""
+        if not self.text.remove(key):
+            return False
+        self.sync([key])
+        return True
+
+    def _quarantined(self, key: str) -> None:
+        try:
+            if self.text.value(key) is not None:
+                self.source.rows(self.text, key)
+        except RecordBroken as error:
+            raise Unavailable(
+                f"{self.source.name}: {error.message}; mend this record in the file first",
+                code="state.invalid",
+            ) from None
+
+    def sync(self, keys: list[str]) -> None:
+        """Index the named records as they are in the draft."""
+        self.dirty = True
+        entries = self.text.entries()
+        changed = [key for key in keys if key in entries]
+        for key in changed:
+            try:
+                self.source.rows(self.text, key)
+            except RecordBroken as error:
+                raise Invalid(error.message) from None
+        with writable():
+            replace_rows(
+                self.source,
+                self.text,
+                changed,
+                [key for key in keys if key not in entries],
+                entries,
+            )
+
+
+class Transaction:
+    """What a service sees inside `writing()`."""
+
+    def __init__(self, actor: Actor, op: str) -> None:
+        self.actor = actor
+        self.op = op
+        self._drafts: dict[str, Draft] = {}
+        self._log: list[dict[str, Any]] = []
+        self._callbacks: list[Callable[[], None]] = []
+
+    def draft(self, name: str) -> Draft:
+        """The file `name` under change; Unavailable when it is broken."""
+        if name not in self._drafts:
+            self._drafts[name] = self._open(get_source(name))
+        return self._drafts[name]
+
+    #: The same by the kind of file, for reading services aloud.
+    yaml = draft
+    json = draft
+
+    @property
+    def hosts(self) -> Any:
+        """dhcp-hosts.conf under change (its source gives the verbs)."""
+        draft = self.draft("hosts")
+        return draft.source.editor(draft)  # type: ignore[attr-defined]
+
+    def _open(self, source: Source) -> Draft:
+        layout: Layout = settings.IPXE_LAYOUT
+        row = SourceFile.objects.filter(pk=source.name).first()
+        path = source.path(layout)
+        if row is not None and row.error:
+            fault = FileBroken(row.error, row.error_line, row.error_column)
+            raise Unavailable(
+                f"{path} is broken and takes no writes until it is mended: {fault.where()}",
+                code="state.invalid",
+            )
+        key = (source.name, str(path))
+        cached = _texts.pop(key, None)
+        seen = fingerprint(path)
+        if cached is not None and cached[0] == seen:
+            return Draft(source, cached[2], cached[1])
+        content, _, fault_now = read(source, layout)
+        if content is None or fault_now is not None:
+            words = fault_now.where() if fault_now else "it is gone"
+            raise Unavailable(f"{path} takes no writes: {words}", code="state.invalid")
+        return Draft(source, source.open(content), content)
+
+    def log(self, *, op: str | None = None, status: str = "ok", **fields: Any) -> None:
+        """Write an audit line with this commit."""
+        self._log.append(journal.entry(self.actor, op or self.op, status, fields))
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        """Call this once the write is done and the lock is released."""
+        if callback not in self._callbacks:
+            self._callbacks.append(callback)
+
+    @property
+    def changes_hosts(self) -> bool:
+        """Whether dhcp-hosts.conf differs from what it was."""
+        draft = self._drafts.get("hosts")
+        return draft is not None and draft.text.render() != draft.before
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """One item of many: on an error all of it is taken back, the others stay."""
+        before = {name: draft.text.snapshot() for name, draft in self._drafts.items()}
+        lines, calls = len(self._log), len(self._callbacks)
+        try:
+            with transaction.atomic():
+                yield
+        except BaseException:
+            for name, draft in list(self._drafts.items()):
+                if name in before:
+                    draft.text.restore(before[name])
+                else:
+                    del self._drafts[name]
+            del self._log[lines:]
+            del self._callbacks[calls:]
+            raise
+
+    # --- commit ------------------------------------------------------------
+    def _commit(self) -> list[intents.Change]:
+        layout: Layout = settings.IPXE_LAYOUT
+        changes: list[intents.Change] = []
+        dirty: list[Draft] = []
+        for draft in self._drafts.values():
+            after = draft.text.render() if draft.dirty else draft.before
+            if after == draft.before:
+                continue
+            source = draft.source
+            with writable():
+                cross_check(source, draft.text)
+            dirty.append(draft)
+            changes.append(
+                intents.Change(
+                    source.path(layout),
+                    draft.before,
+                    after,
+                    source.mode,
+                    source.in_place,
+                )
+            )
+        numbered = journal.number(layout, self._log) if self._log else []
+        lines = b"".join(jsonl.encode(line) for line in numbered)
+        try:
+            intents.commit(layout, changes, lines, self.op)
+        except OSError as error:
+            words = error.strerror or str(error)
+            raise Unavailable(
+                f"nothing was changed: writing {error.filename or layout.state} failed: {words}. "
+                "Make room or mend the permissions, then try again.",
+                code="state.unwritable",
+            ) from error
+        for draft, change in zip(dirty, changes, strict=True):
+            self._note(draft, change)
+        if numbered:
+            self._note_log(layout)
+        return changes
+
+    def _note(self, draft: Draft, change: intents.Change) -> None:
+        seen = fingerprint(change.path)
+        row = SourceFile.objects.filter(pk=draft.source.name).first() or SourceFile(
+            name=draft.source.name, path=str(change.path)
+        )
+        stamp(row, seen, intents.sha(change.after))
+        with writable():
+            row.save()
+        draft.dirty = False
+        if seen is not None:
+            key = (draft.source.name, str(change.path))
+            _texts[key] = (seen, change.after, draft.text)
+
+    def _note_log(self, layout: Layout) -> None:
+        trail = journal.get_journal()
+        file = trail.path(layout)
+        row = SourceFile.objects.filter(pk=trail.name).first() or SourceFile(
+            name=trail.name, path=str(file)
+        )
+        seen = fingerprint(file)
+        with writable():
+            fresh = journal.refresh(layout, row, seen)
+            stamp(fresh, seen, "")
+            fresh.save()
+
+
+@contextmanager
+def writing(
+    *, actor: Actor, op: str, timeout: float = freshness.WAIT
+) -> Iterator[Transaction]:
+    """The one write: everything inside happens wholly or not at all; re-entrant.
+
+    1. take the lock (Unavailable names the holder after `timeout` seconds), finish what a crash left, refresh
+    2. the caller decides and changes drafts; selectors see each change at once
+    3. intent, files, audit lines, index; the intent is forgotten
+    4. the lock is released, then the `on_commit` callbacks run
+    """
+    outer: Transaction | None = getattr(_local, "tx", None)
+    if outer is not None:
+        with outer.savepoint():
+            yield outer
+        return
+    held = freshness.lock()
+    tx = Transaction(actor, op)
+    with held.held(op, timeout):
+        freshness.refresh_locked()
+        changes: list[intents.Change] = []
+        committed = False
+        _local.tx = tx
+        try:
+            with transaction.atomic():
+                with writable():
+                    # A write first: it takes SQLite's lock and waits for it, a read would not.
+                    SourceFile.objects.filter(name="").update(offset=0)
+                yield tx
+                changes = tx._commit()
+                committed = True
+                faults.reach("indexing")
+        except DatabaseError:
+            if not committed:
+                raise
+            # The files are written: the operation has succeeded, the next reader indexes them.
+            log.warning(
+                "the index could not follow a write; it catches up", exc_info=True
+            )
+            freshness.forget()
+        finally:
+            _local.tx = None
+        faults.reach("committed")
+        intents.finish(settings.IPXE_LAYOUT, changes)
+    for callback in tx._callbacks:
+        callback()
+
+
+def append_log(*, actor: Actor, op: str, status: str, **fields: Any) -> None:
+    """Write an audit line on its own; inside `writing()` it goes with the commit."""
+    tx: Transaction | None = getattr(_local, "tx", None)
+    if tx is not None:
+        tx._log.append(journal.entry(actor, op, status, fields))
+        return
+    with freshness.lock().held(op):
+        freshness.refresh_locked()
+        line = journal.entry(actor, op, status, fields)
+        freshness.append_locked(settings.IPXE_LAYOUT, [line])
+
+
+def in_writing() -> bool:
+    """Whether the calling thread is inside `writing()`."""
+    return connection.in_atomic_block and getattr(_local, "tx", None) is not None

@@ -1,0 +1,78 @@
+"""One JSON object of settings as records: one key, one record; order and unknown keys stay."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from ipxeready.storage.broken import FileBroken
+from ipxeready.storage.yamlload import decode
+from ipxeready.storage.yamlrecords import Entry
+
+
+class JsonText:
+    """The keys of a JSON object; FileBroken when the file is no such thing."""
+
+    def __init__(self, content: bytes) -> None:
+        self._values: dict[str, Any] = {}
+        self._content: bytes | None = content
+        text = decode(content)
+        if not text.strip():
+            return
+        try:
+            value = json.loads(text, object_pairs_hook=_no_doubles)
+        except json.JSONDecodeError as error:
+            raise FileBroken(error.msg, error.lineno, error.colno) from None
+        if not isinstance(value, dict):
+            raise FileBroken("the file must hold one JSON object", 1, 1)
+        self._values = value
+
+    def entries(self) -> dict[str, Entry]:
+        """Every key with a digest of its value; JSON keeps no lines worth naming."""
+        found = {}
+        for key, value in self._values.items():
+            text = json.dumps(value, sort_keys=True).encode()
+            digest = hashlib.blake2b(text, digest_size=16).hexdigest()
+            found[key] = Entry(key, 0, digest)
+        return found
+
+    def check(self, keys: list[str]) -> None:
+        """Nothing more to check: the whole file was parsed."""
+
+    def value(self, key: str) -> Any:
+        """The value of `key`, None when absent."""
+        return self._values.get(key)
+
+    def put(self, key: str, new: Any) -> None:
+        """Set one key."""
+        self._values[key] = new
+        self._content = None
+
+    def remove(self, key: str) -> bool:
+        """Take one key out; False when it is not there."""
+        self._content = None
+        return self._values.pop(key, None) is not None
+
+    def snapshot(self) -> Any:
+        """State to go back to with `restore`."""
+        return dict(self._values), self._content
+
+    def restore(self, state: Any) -> None:
+        """Go back to a snapshot."""
+        self._values, self._content = state
+
+    def render(self) -> bytes:
+        """The file's bytes as they should be written."""
+        if self._content is not None:
+            return self._content
+        return (json.dumps(self._values, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in seen:
+            raise FileBroken(f"the key {key!r} stands twice; remove one", 1, 1)
+        seen[key] = value
+    return seen

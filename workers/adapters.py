@@ -1,0 +1,224 @@
+"""state/workers.yml: a record becomes a worker with its disks; a worker becomes a record."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from django.db.models import Count
+
+from ipxeready.errors import ApplicationError
+from ipxeready.index.models import IndexedModel
+from ipxeready.index.sources import Fault, YamlSource
+from ipxeready.storage.broken import RecordBroken
+from ipxeready.storage.hostnames import check_hostname
+from ipxeready.storage.iqn import OSES, check_iqn
+from ipxeready.storage.paths import Layout
+from ipxeready.storage.yamlrecords import YamlText
+from workers.choices import CREATING, DELETING, MENU_DEFAULTS, State
+from workers.models import Cd, Disk, Worker
+from workers.validators import check_worker_id
+
+_SERIAL = re.compile(r"worker-([0-9]{1,15})")
+#: Fields of a record in the order in which we write them.
+FIELDS = ("hostname", "arch", "state", "default_os", "boot", "disks", "cd")
+
+
+def serial(name: str) -> int | None:
+    """NN of worker-NN, None for any other name."""
+    found = _SERIAL.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def normalized(record: dict[str, Any]) -> dict[str, Any]:
+    """A record with all fields: the old single `disk` becomes a list, the state is derived, unknown keys stay.
+
+    `default_os` and `boot` are there only when they say something.
+    """
+    rest = {k: v for k, v in record.items() if k not in FIELDS and k != "disk"}
+    disks = record.get("disks")
+    if disks is None:
+        single = record.get("disk")
+        disks = [single] if single else []
+    full: dict[str, Any] = {
+        "hostname": record.get("hostname"),
+        "arch": record.get("arch") or "x86_64",
+        "state": derived_state(disks, record.get("cd")),
+    }
+    if record.get("default_os"):
+        full["default_os"] = record["default_os"]
+    if record.get("boot"):
+        full["boot"] = record["boot"]
+    full["disks"] = disks
+    full["cd"] = record.get("cd") or None
+    return full | rest
+
+
+def derived_state(disks: Any, cd: Any) -> str:
+    """The state that a record's disks and CD make: a CD first."""
+    if cd:
+        return State.INSTALLING.value
+    there = isinstance(disks, list) and any(
+        isinstance(disk, dict) and disk.get("status") != CREATING for disk in disks
+    )
+    return State.READY.value if there else State.REGISTERED.value
+
+
+class WorkersSource(YamlSource):
+    """The ledger of workers."""
+
+    name = "workers"
+    top = "workers"
+    models = (Worker, Disk, Cd)
+    default = b"workers: {}\n"
+
+    def path(self, layout: Layout) -> Path:
+        """state/workers.yml."""
+        return layout.workers_yml
+
+    def rows(self, text: YamlText, key: str) -> list[IndexedModel]:
+        """The worker, its disks and its CD."""
+        value = text.value(key)
+        if value is None:
+            raise RecordBroken(f"{key}: there is no such record")
+        try:
+            return worker_rows(key, normalized(value))
+        except ApplicationError as error:
+            field = f" ({error.field})" if error.field else ""
+            raise RecordBroken(f"{key}{field}: {error.message}") from None
+
+    def cross_check(self, text: YamlText) -> list[Fault]:
+        """Hostnames that two workers have."""
+        doubled = (
+            Worker.objects.values("hostname")
+            .annotate(number=Count("pk"))
+            .filter(number__gt=1)
+            .order_by()
+        )
+        faults = []
+        for row in doubled:
+            names = Worker.objects.filter(hostname=row["hostname"]).values_list(
+                "worker_id", flat=True
+            )
+            faults.append(
+                Fault(
+                    "workers.hostname",
+                    f"the hostname {row['hostname']} belongs to {', '.join(names)}: they "
+                    "would boot one disk. Give each its own in state/workers.yml",
+                    record=names[0],
+                )
+            )
+        return faults
+
+
+def worker_rows(key: str, record: dict[str, Any]) -> list[IndexedModel]:
+    """Rows of one normalized record; raises ApplicationError or RecordBroken naming the field."""
+    if check_worker_id(key) != key:
+        raise RecordBroken(f"{key}: a worker's id is written in lower case")
+    hostname = record["hostname"]
+    if hostname is None:
+        raise RecordBroken(f"{key} (hostname): is missing; put quotes around a name like null")
+    boot = record.get("boot") or {}
+    if not isinstance(boot, dict):
+        raise RecordBroken(f"{key} (boot): must be a mapping of menu_default, menu_timeout")
+    menu_default = _choice(key, "boot.menu_default", boot.get("menu_default"), MENU_DEFAULTS)
+    timeout = boot.get("menu_timeout")
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, int) or timeout < 0
+    ):
+        raise RecordBroken(
+            f"{key} (boot.menu_timeout): {timeout!r} must be whole milliseconds, 0 or more"
+        )
+    hostname = check_hostname(_text(hostname))
+    worker = Worker(
+        record=key,
+        worker_id=key,
+        hostname=hostname,
+        arch=_text(record["arch"])[:32],
+        state=record["state"],
+        default_os=_choice(key, "default_os", record.get("default_os"), OSES),
+        menu_default=menu_default,
+        menu_timeout=timeout,
+        serial=max((n for n in (serial(key), serial(hostname)) if n is not None), default=None),
+        data=record,
+    )
+    rows: list[IndexedModel] = [worker]
+    rows += _disks(key, record["disks"])
+    cd = record["cd"]
+    if cd is not None:
+        rows.append(_cd(key, cd))
+    return rows
+
+
+def _disks(key: str, disks: Any) -> list[IndexedModel]:
+    if not isinstance(disks, list):
+        raise RecordBroken(f"{key} (disks): must be a list")
+    rows: list[IndexedModel] = []
+    seen: set[str] = set()
+    for position, disk in enumerate(disks):
+        place = f"disks[{position}]"
+        if not isinstance(disk, dict):
+            raise RecordBroken(f"{key} ({place}): must be a mapping")
+        os = _choice(key, f"{place}.os", disk.get("os"), OSES)
+        if not os:
+            raise RecordBroken(f"{key} ({place}.os): is missing")
+        if os in seen:
+            raise RecordBroken(f"{key} ({place}.os): there are two disks with {os}")
+        seen.add(os)
+        iqn = check_iqn(_needed(key, place, disk, "iqn"))
+        status = _choice(key, f"{place}.status", disk.get("status"), (CREATING, DELETING))
+        source = disk.get("source")
+        rows.append(
+            Disk(
+                record=key,
+                worker_id=key,
+                position=position,
+                os=os,
+                agent=_needed(key, place, disk, "agent"),
+                iqn=iqn,
+                filename=_text(disk.get("filename") or f"{iqn.rpartition(':')[2]}.img"),
+                backing=_text(disk.get("backing") or ""),
+                status=status,
+                source=source if isinstance(source, dict) else {},
+            )
+        )
+    return rows
+
+
+def _cd(key: str, cd: Any) -> Cd:
+    if not isinstance(cd, dict):
+        raise RecordBroken(f"{key} (cd): must be a mapping")
+    return Cd(
+        record=key,
+        worker_id=key,
+        agent=_needed(key, "cd", cd, "agent"),
+        iqn=check_iqn(_needed(key, "cd", cd, "iqn")),
+        iso=_text(cd.get("iso") or ""),
+        backing=_text(cd.get("backing") or ""),
+    )
+
+
+def _text(value: Any) -> str:
+    """The text as typed: plain numbers and true/false in the file are text here."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int):
+        return str(value)
+    raise RecordBroken(f"{value!r} must be text")
+
+
+def _needed(key: str, place: str, data: dict[str, Any], name: str) -> str:
+    value = data.get(name)
+    if value in (None, ""):
+        raise RecordBroken(f"{key} ({place}.{name}): is missing")
+    return _text(value)
+
+
+def _choice(key: str, place: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if value in (None, ""):
+        return ""
+    text = _text(value).lower()
+    if text not in allowed:
+        raise RecordBroken(f"{key} ({place}): {text!r} must be one of {', '.join(allowed)}")
+    return text

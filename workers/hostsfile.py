@@ -1,0 +1,187 @@
+"""dnsmasq/dhcp-hosts.conf in the index: each line with a MAC becomes its bindings; edits go through the draft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ipxeready.index.models import IndexedModel
+from ipxeready.index.sources import Fault, Source
+from ipxeready.index.writer import Draft
+from ipxeready.storage import hosts
+from ipxeready.storage.hosts import HostsLine, HostsText
+from ipxeready.storage.paths import Layout
+from ipxeready.storage.yamlrecords import Entry
+from workers.adapters import serial
+from workers.models import Binding
+
+
+class HostsFile:
+    """The hosts file as records: a line's own text is its key, what dnsmasq makes of it its digest."""
+
+    def __init__(self, content: bytes) -> None:
+        self.text = HostsText(content)
+        self._read()
+
+    def _read(self) -> None:
+        lines = self.text.lines
+        self.lines = lines
+        self.conflicts = hosts.conflicts(lines)
+        doubled = {c.value for c in self.conflicts if c.kind == "hostname-twice"}
+        last: dict[str, int] = {}
+        for line in lines:
+            if line.kind in ("entry", "refused"):
+                for mac in line.macs:
+                    last[mac] = line.number
+        self._entries: dict[str, Entry] = {}
+        self._lines: dict[str, tuple[HostsLine, list[bool], bool]] = {}
+        for line in lines:
+            if not line.macs or line.kind not in ("entry", "refused"):
+                continue
+            text = line.raw.strip().decode("latin-1")
+            key, again = text, 1
+            while key in self._entries:
+                again += 1
+                key = f"{text} #{again}"
+            counts = [last[mac] == line.number for mac in line.macs]
+            conflict = line.hostname in doubled
+            flags = "".join("1" if each else "0" for each in (*counts, conflict))
+            self._entries[key] = Entry(key, line.number, f"{line.kind[0]}{flags}:{line.hostname}")
+            self._lines[key] = (line, counts, conflict)
+
+    def entries(self) -> dict[str, Entry]:
+        """Lines that bind or refuse a MAC."""
+        return self._entries
+
+    def check(self, keys: list[str]) -> None:
+        """Any bytes can be read."""
+
+    def value(self, key: str) -> HostsLine | None:
+        """The line, None when it is not there."""
+        found = self._lines.get(key)
+        return found[0] if found else None
+
+    def bindings(self, key: str) -> list[Binding]:
+        """The rows of one line."""
+        line, counts, conflict = self._lines[key]
+        hostname = line.hostname or ""
+        if line.kind == "refused":
+            hostname = ""
+        return [
+            Binding(
+                record=key[:255],
+                mac=mac,
+                hostname=hostname,
+                ip=line.ip or "",
+                tags=list(line.tags),
+                effective=counts[at],
+                conflict=conflict,
+                serial=serial(hostname),
+            )
+            for at, mac in enumerate(line.macs)
+        ]
+
+    def edit(self, change: Callable[[HostsText], Any]) -> tuple[Any, list[str]]:
+        """Make an edit; returns its result and the keys whose rows must be made anew."""
+        before = self._entries
+        result = change(self.text)
+        self._read()
+        keys = [
+            key
+            for key in before.keys() | self._entries.keys()
+            if before.get(key) is None
+            or self._entries.get(key) is None
+            or before[key].digest != self._entries[key].digest
+        ]
+        return result, keys
+
+    def snapshot(self) -> bytes:
+        """State to go back to."""
+        return self.text.render()
+
+    def restore(self, state: bytes) -> None:
+        """Go back to a snapshot."""
+        self.text = HostsText(state)
+        self._read()
+
+    def render(self) -> bytes:
+        """The file's bytes."""
+        return self.text.render()
+
+
+class HostsEditor:
+    """The verbs of `tx.hosts`; each one is in the index at once."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+
+    def _do(self, change: Callable[[HostsText], Any]) -> Any:
+        result, keys = self._draft.text.edit(change)
+        if keys:
+            self._draft.sync(keys)
+        return result
+
+    @property
+    def text(self) -> HostsText:
+        """The file for questions."""
+        return self._draft.text.text  # type: ignore[no-any-return]
+
+    def bind(self, mac: str, hostname: str, *, move: bool = False) -> list[HostsLine]:
+        """See HostsText.bind."""
+        return self._do(lambda text: text.bind(mac, hostname, move=move))  # type: ignore[no-any-return]
+
+    def bind_many(self, pairs: list[tuple[str, str]]) -> None:
+        """Bind several MACs with one look at the whole file."""
+
+        def change(text: HostsText) -> None:
+            for mac, hostname in pairs:
+                text.bind(mac, hostname)
+
+        self._do(change)
+
+    def unbind_hostname(self, hostname: str) -> list[HostsLine]:
+        """See HostsText.unbind_hostname."""
+        return self._do(lambda text: text.unbind_hostname(hostname))  # type: ignore[no-any-return]
+
+    def replace_mac(self, hostname: str, old: str, new: str) -> list[HostsLine]:
+        """See HostsText.replace_mac."""
+        return self._do(lambda text: text.replace_mac(hostname, old, new))  # type: ignore[no-any-return]
+
+
+class HostsSource(Source):
+    """The only truth of MAC -> hostname."""
+
+    name = "hosts"
+    models = (Binding,)
+    mode = 0o644  # dnsmasq drops its privileges and must read it
+    in_place = True
+
+    def path(self, layout: Layout) -> Path:
+        """dnsmasq/dhcp-hosts.conf."""
+        return layout.dhcp_hosts
+
+    def open(self, content: bytes) -> HostsFile:
+        """Any bytes are a hosts file; what dnsmasq drops becomes a problem."""
+        return HostsFile(content)
+
+    def rows(self, text: HostsFile, key: str) -> list[IndexedModel]:
+        """The bindings of one line."""
+        return list(text.bindings(key))
+
+    def cross_check(self, text: HostsFile) -> list[Fault]:
+        """Lines that do not do what they look like, and lines that contradict each other."""
+        faults = [
+            Fault("hosts.line", f"line {line.number}: {line.problem}", line=line.number)
+            for line in text.lines
+            if line.problem
+        ]
+        faults += [
+            Fault(f"hosts.{each.kind}", each.message, line=each.lines[0])
+            for each in text.conflicts
+        ]
+        return faults
+
+    def editor(self, draft: Draft) -> HostsEditor:
+        """The verbs for `tx.hosts`."""
+        return HostsEditor(draft)

@@ -1,0 +1,83 @@
+"""Workers, their disks and their bindings as rows of the index."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from ipxeready.index.models import IndexedModel
+from workers.choices import State
+
+
+class Worker(IndexedModel):
+    """A machine of state/workers.yml; `data` is its record as the file has it."""
+
+    worker_id = models.CharField(_("worker"), max_length=63, primary_key=True)
+    hostname = models.CharField(_("hostname"), max_length=63, db_index=True)
+    arch = models.CharField(_("architecture"), max_length=32, default="x86_64")
+    state = models.CharField(_("state"), max_length=16, choices=State, db_index=True)
+    default_os = models.CharField(_("default system"), max_length=16, default="")
+    menu_default = models.CharField(_("menu default"), max_length=32, default="")
+    menu_timeout = models.BigIntegerField(_("menu timeout (ms)"), null=True)
+    #: NN of a name worker-NN: the next one is the highest plus one.
+    serial = models.BigIntegerField(null=True, db_index=True, editable=False)
+    data = models.JSONField(default=dict, editable=False)
+
+    class Meta:
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
+        ordering = ("worker_id",)
+
+    def __str__(self) -> str:
+        return self.worker_id
+
+
+class Disk(IndexedModel):
+    """A system disk of a worker; `status` is empty when it is there."""
+
+    worker_id = models.CharField(_("worker"), max_length=63, db_index=True)
+    position = models.IntegerField()
+    os = models.CharField(_("system"), max_length=16, db_index=True)
+    agent = models.CharField(_("node"), max_length=63, db_index=True)
+    iqn = models.CharField("IQN", max_length=223, db_index=True)
+    filename = models.CharField(_("image"), max_length=255)
+    backing = models.CharField(_("backing store"), max_length=4096, default="")
+    status = models.CharField(_("status"), max_length=16, default="", db_index=True)
+    source = models.JSONField(_("made from"), default=dict)
+
+    class Meta:
+        verbose_name = _("disk")
+        verbose_name_plural = _("disks")
+        ordering = ("worker_id", "position")
+
+
+class Cd(IndexedModel):
+    """The install CD attached to a worker."""
+
+    worker_id = models.CharField(_("worker"), max_length=63, db_index=True)
+    agent = models.CharField(_("node"), max_length=63, db_index=True)
+    iqn = models.CharField("IQN", max_length=223)
+    iso = models.CharField("ISO", max_length=255)
+    backing = models.CharField(_("backing store"), max_length=4096, default="")
+
+    class Meta:
+        verbose_name = _("install CD")
+        verbose_name_plural = _("install CDs")
+
+
+class Binding(IndexedModel):
+    """One MAC of a line of dhcp-hosts.conf and what dnsmasq makes of it."""
+
+    mac = models.CharField("MAC", max_length=17, db_index=True)
+    hostname = models.CharField(_("hostname"), max_length=255, db_index=True)
+    ip = models.CharField("IP", max_length=45, default="")
+    tags = models.JSONField(_("tags"), default=list)
+    #: The line that counts for this MAC: the last one that dnsmasq does not drop.
+    effective = models.BooleanField(default=True)
+    #: The hostname stands on another line too: neither machine gets a disk.
+    conflict = models.BooleanField(default=False)
+    serial = models.BigIntegerField(null=True, db_index=True, editable=False)
+
+    class Meta:
+        verbose_name = _("binding")
+        verbose_name_plural = _("bindings")
