@@ -45,7 +45,7 @@ def notes(config: Config, layout: Layout) -> list[str]:
         return [] if config.agent_token else [f"token: cat {layout.agent_token}"]
     lines = [] if config.cp_token else [f"token: cat {layout.cp_token}"]
     if layout.first_login.exists():
-        lines.append(f"first login: cat {layout.first_login}")
+        lines.append(f"first login: admin, password: cat {layout.first_login}")
     return lines
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.hashers import check_password
 from django.db import models
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
@@ -42,6 +43,10 @@ class Operator(IndexedModel, AbstractBaseUser):
         verbose_name = _("user")
         verbose_name_plural = _("users")
         ordering = ("username",)
+
+    def check_password(self, raw_password: str | None) -> bool:
+        """Compare only: Django would store a hash of newer strength, which is a write on login."""
+        return check_password(raw_password, self.password)
 
     @property
     def is_staff(self) -> bool:

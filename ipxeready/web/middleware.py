@@ -57,7 +57,8 @@ class FirmwareMiddleware:
                 self._refresh()
             match = resolve(request.path_info)
             request.resolver_match = match
-            response = match.func(request, *match.args, **match.kwargs)
+            view: GetResponse = match.func
+            response = view(request, *match.args, **match.kwargs)
             if isinstance(response, SimpleTemplateResponse):
                 response.render()
             return response

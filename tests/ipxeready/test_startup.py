@@ -92,7 +92,8 @@ def test_the_terminal_is_told_where_a_secret_is_never_what_it_is(
     config = conf.load({"IPXE_ROOT": str(tmp_path)})
     assert startup.notes(config, layout) == [f"token: cat {layout.cp_token}"]
     layout.first_login.write_text("secret")
-    assert startup.notes(config, layout)[1] == f"first login: cat {layout.first_login}"
+    line = startup.notes(config, layout)[1]
+    assert line == f"first login: admin, password: cat {layout.first_login}"
     own = conf.load({"IPXE_ROOT": str(tmp_path), "IPXE_CP_TOKEN": "abc"})
     assert "token" not in startup.notes(own, layout)[0]
 

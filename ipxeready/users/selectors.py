@@ -1,0 +1,29 @@
+"""Reading people."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+
+from ipxeready.actors import ADMINISTRATOR
+from ipxeready.errors import NotFound
+from ipxeready.users.models import Operator
+
+
+def users() -> QuerySet[Operator]:
+    """Everybody, by name."""
+    return Operator.objects.order_by("username")
+
+
+def user_get(username: str) -> Operator:
+    """The person with this name; NotFound when there is none."""
+    found = Operator.objects.filter(pk=username).first()
+    if found is None:
+        raise NotFound(f"there is no user {username}")
+    return found
+
+
+def other_administrators(username: str) -> QuerySet[Operator]:
+    """Administrators that can log in, without this one."""
+    return Operator.objects.filter(role=ADMINISTRATOR, is_active=True).exclude(
+        pk=username
+    )

@@ -1,0 +1,44 @@
+"""Rules for names and password hashes of people."""
+
+from __future__ import annotations
+
+import re
+
+from django.contrib.auth.hashers import identify_hasher
+
+from ipxeready.actors import ROLES
+from ipxeready.errors import Invalid
+
+#: Names that the audit gives to callers who are no people.
+RESERVED = frozenset({"token", "system", "firmware"})
+
+_USERNAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+
+
+def check_username(text: str) -> str:
+    """The name in lower case; Invalid when it breaks the rule."""
+    name = text.strip().lower()
+    if not _USERNAME.fullmatch(name):
+        raise Invalid(
+            "must be 1 to 63 of a-z, 0-9, dot, underscore, hyphen, and start with a letter or digit",
+            field="username",
+        )
+    return name
+
+
+def check_role(text: str) -> str:
+    """The role; Invalid when there is no such role."""
+    if text not in ROLES:
+        raise Invalid(f"must be one of {', '.join(ROLES)}", field="role")
+    return text
+
+
+def is_password_hash(text: object) -> bool:
+    """Whether this is a hash that a password can be checked against."""
+    if not isinstance(text, str):
+        return False
+    try:
+        identify_hasher(text)
+    except ValueError:
+        return False
+    return True
