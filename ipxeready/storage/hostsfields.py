@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -11,10 +12,13 @@ from ipxeready.storage.mac import from_octets
 
 #: Inside quotes dnsmasq hides these characters (each as the control code of its position), so that a
 #: quoted digit is no digit, a quoted comma no separator; names get them back.
-META = b"\0123456 \b\t\n78\r90abcdefABCDE\x1bF:,."
+META = b"\x00123456 \b\t\n78\r90abcdefABCDE\x1bF:,."
 
 _MAX_LABEL = 63
 _ETHERNET = 1
+_IDN_DOTS = re.compile("[.\u3002]")
+#: Soft hyphen, zero width space, word joiner, variation selectors, BOM.
+_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufe00-\ufe0f\ufeff]")
 
 
 class Hardware(NamedTuple):
@@ -87,19 +91,53 @@ def offered_name(text: bytes) -> str | None:
     name = unhide(text)
     if name.endswith(b"."):
         name = name[:-1]
-    labels = name.split(b".")
-    if any(len(label) > _MAX_LABEL for label in labels) or not name.strip(b" "):
+    elif not any(0x20 < c < 0x80 and c != 0x2E for c in name):
+        return None
+    if any(len(label) > _MAX_LABEL for label in name.split(b".")) or not name:
         return None
     if any(c < 0x20 or c == 0x7F for c in name):
         return None
-    if not name.isascii():
+    if not name.isascii() or name != name.lower():
+        # Only such names go through the library for international names, with its own rules.
         try:
-            name = name.decode().encode("idna")
+            labels = _IDN_DOTS.split(_mapped(name.decode()))
         except UnicodeError:
+            return None
+        encoded = [_idn_label(label) for label in labels]
+        name = b".".join(label for label in encoded if label is not None)
+        if None in encoded:
             return None
     if not re.match(rb"(?:[A-Za-z0-9][A-Za-z0-9_-]*)?(?:\.|\Z)", name):
         return None
-    return name.split(b".")[0].decode().lower()
+    return name.split(b".")[0].decode()
+
+
+def _mapped(text: str) -> str:
+    """`text` as UTS 46 maps it before encoding: lower case, compatible forms, nothing invisible."""
+    return unicodedata.normalize("NFKC", _INVISIBLE.sub("", text).lower())
+
+
+def _idn_label(label: str) -> bytes | None:
+    """One label in ASCII, or None where the library (libidn2, non-transitional) refuses it."""
+    if label.startswith("-") or label.endswith("-"):
+        return None
+    if label[2:4] == "--" and not label.startswith("xn--"):
+        return None
+    if label.isascii():
+        return label.encode()
+    kinds = [unicodedata.category(c)[0] for c in label]
+    if kinds[0] == "M" or any(
+        kind not in "LM" and not c.isdecimal() and c not in "-_"
+        for kind, c in zip(kinds, label, strict=True)
+    ):
+        return None
+    directions = [unicodedata.bidirectional(c) for c in label]
+    if {"R", "AL"} & set(directions) and (
+        directions[0] not in ("R", "AL") or "L" in directions
+    ):
+        return None
+    encoded = b"xn--" + label.encode("punycode")
+    return encoded if len(encoded) <= _MAX_LABEL else None
 
 
 def _parts(text: bytes) -> Iterator[tuple[bytes, bytes]]:

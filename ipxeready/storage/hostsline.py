@@ -150,7 +150,7 @@ def _parse(raw: bytes) -> ParsedLine:
     notes: list[str] = []
     others: list[str] = []
     strange: list[str] = []
-    refused = False
+    refused = only_ipv6 = False
     for _, _, text in fields:
         if b":" in text:
             if text[:3].lower() == b"id:":
@@ -166,6 +166,7 @@ def _parse(raw: bytes) -> ParsedLine:
             elif text[:1] == b"[" and text[-1:] == b"]":
                 if ipv6_fault(text):
                     return _invalid(raw, f"`{show(text)}` is not an IPv6 address")
+                only_ipv6 = True
             elif (address := hardware(text)) is None:
                 return _invalid(raw, f"`{show(text)}` is not a MAC address")
             elif mac := address.mac:
@@ -193,6 +194,9 @@ def _parse(raw: bytes) -> ParsedLine:
                 return _invalid(raw, f"`{show(text)}` is not a hostname")
             names.append((text, name))
     hostname = names[-1][1] or None if names else None
+    if only_ipv6 and not ips and macs:
+        macs = []
+        strange.append("has only an IPv6 address, so it counts for DHCPv6 only")
     if refused:
         notes.insert(0, "DHCP refused: dnsmasq ignores this machine, by `ignore`")
     elif not hostname and macs:
