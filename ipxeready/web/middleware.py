@@ -61,7 +61,7 @@ class FirmwareMiddleware:
             response = view(request, *match.args, **match.kwargs)
             if isinstance(response, SimpleTemplateResponse):
                 response.render()
-            return response
+            return _with_length(response)
         except Http404:
             return _plain("not found", 404)
         except Exception:
@@ -78,6 +78,13 @@ class FirmwareMiddleware:
             logger.exception(
                 "the index could not be refreshed; boots go on with the last good one"
             )
+
+
+def _with_length(response: HttpResponseBase) -> HttpResponseBase:
+    """Say how long the answer is, as the skipped middleware would: no chunks for firmware."""
+    if isinstance(response, HttpResponse) and not response.has_header("Content-Length"):
+        response["Content-Length"] = str(len(response.content))
+    return response
 
 
 def _plain(text: str, status: int) -> HttpResponse:
