@@ -41,13 +41,22 @@ def reflink(source: int, destination: int) -> str | None:
         ficlone(source, destination)
     except OSError as error:
         if error.errno in _CANNOT:
-            return errno.errorcode.get(error.errno or 0, str(error.errno))
+            return _word(error.errno or 0)
         raise
     wanted, got = os.fstat(source).st_size, os.fstat(destination).st_size
     if wanted != got:
         os.ftruncate(destination, 0)
         return f"the clone had {got} bytes instead of {wanted}"
     return None
+
+
+def _word(number: int) -> str:
+    # Python's table has the older name of the two for this one.
+    return (
+        "EOPNOTSUPP"
+        if number == errno.EOPNOTSUPP
+        else errno.errorcode.get(number, str(number))
+    )
 
 
 def sparse_copy(

@@ -1,0 +1,280 @@
+"""A real tgtd, real initiators and real file systems of a test's own; all of it goes with the test, killed or not."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.test import Client
+
+from agents.node import runtime, startup
+from agents.node.runtime import Node
+from ipxeready import conf
+
+BASE = "iqn.2026-07.com.controller"
+TOKEN = "token-of-the-node"
+SIZE = 1 << 20
+#: The kernel ends the child when the test's process is gone, however it went.
+WITH_US = ("setpriv", "--pdeathsig", "KILL")
+_CLONE_NEWNS = 0x00020000
+_MS_REC_PRIVATE = (1 << 14) | (1 << 18)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody had a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def eventually(check: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait until `check` is true, or fail."""
+    until = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < until, f"not within {seconds} s: {check}"
+        time.sleep(0.02)
+
+
+@dataclass
+class Tgtd:
+    """One tgtd with its own socket and portal."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+    port: int
+    control_port: int = 7
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "tgt"
+
+    def adm(self, *words: str, check: bool = True) -> str:
+        """One tgtadm call, past the product."""
+        done = subprocess.run(
+            ["tgtadm", "-C", str(self.control_port), "--lld", "iscsi", *words],
+            env={**os.environ, "TGT_IPC_SOCKET": str(self.socket)},
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+        assert not check or done.returncode == 0, done.stderr
+        return done.stdout
+
+    def listing(self) -> str:
+        return self.adm("--op", "show", "--mode", "target")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def start_tgtd(folder: Path) -> Tgtd:
+    """Start one; its folder must be short enough for a socket's address."""
+    # tgtd wants its usual lock folder to be there even with a socket elsewhere.
+    Path("/var/run/tgtd").mkdir(exist_ok=True)
+    for _ in range(5):
+        port = free_port()
+        process = subprocess.Popen(
+            [
+                *WITH_US,
+                "tgtd",
+                "-f",
+                "-t",
+                "1",
+                "-C",
+                "7",
+                "--iscsi",
+                f"portal=127.0.0.1:{port}",
+            ],
+            env={**os.environ, "TGT_IPC_SOCKET": str(folder / "tgt")},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        daemon = Tgtd(process, folder, port)
+        until = time.monotonic() + 10
+        while process.poll() is None and time.monotonic() < until:
+            with contextlib.suppress(AssertionError):
+                daemon.adm("--op", "show", "--mode", "sys")
+                return daemon
+            time.sleep(0.03)
+        daemon.kill()
+    raise AssertionError("tgtd does not start")
+
+
+@contextlib.contextmanager
+def tgtd() -> Iterator[Tgtd]:
+    """A tgtd for the length of a block."""
+    folder = Path(tempfile.mkdtemp(prefix="tgt-"))
+    daemon = start_tgtd(folder)
+    try:
+        yield daemon
+    finally:
+        daemon.kill()
+        shutil.rmtree(folder)
+
+
+@dataclass
+class Lab:
+    """A node, its folder, a client with its token, and its tgtd if it has one."""
+
+    folder: Path
+    environment: dict[str, str]
+    client: Client
+    stranger: Client
+    tgtd: Tgtd | None
+    use: Callable[[conf.Config], None]
+    node: Node
+
+    def restart(self, **environment: str) -> Node:
+        """What a new process of the agent finds and does at its start."""
+        self.environment.update(environment)
+        config = conf.load(self.environment)
+        self.use(config)
+        self.node = startup.build(config)
+        runtime.install(self.node)
+        return self.node
+
+    def image(self, name: str, size: int = SIZE, content: bytes = b"") -> Path:
+        """A file put there by hand."""
+        path = self.folder / name
+        with path.open("xb") as stream:
+            stream.write(content)
+            stream.truncate(size)
+        return path
+
+    def post(self, path: str, **body: Any) -> Any:
+        return self.client.post(path, body, content_type="application/json")
+
+    def disk(self, name: str, **body: Any) -> Any:
+        return self.post("/lun/disk", iqn=f"{BASE}:{name}", **body)
+
+    def delete(self, name: str, **query: str) -> Any:
+        words = "&".join(
+            f"{k}={v}" for k, v in {"iqn": f"{BASE}:{name}", **query}.items()
+        )
+        return self.client.delete(f"/lun?{words}")
+
+    def scan(self) -> Any:
+        answer = self.client.post("/lun/scan")
+        assert answer.status_code == 200, answer.content
+        return answer.json()
+
+    def targets(self) -> dict[str, str]:
+        """Name behind the base -> file name, for every target."""
+        found = self.client.get("/lun").json()
+        return {
+            t["iqn"].removeprefix(f"{BASE}:"): os.path.basename(t["luns"][0]["backing"])
+            for t in found
+        }
+
+    def skipped(self) -> dict[str, str]:
+        return {entry["name"]: entry["reason"] for entry in self.scan()["skipped"]}
+
+    def files(self) -> dict[str, tuple[int, int, bytes]]:
+        """Every file: inode, size and content; to see that nothing changed."""
+        return {
+            p.name: (
+                p.lstat().st_ino,
+                p.lstat().st_size,
+                b"" if p.is_symlink() else p.read_bytes(),
+            )
+            for p in self.folder.iterdir()
+            if not p.is_dir()
+        }
+
+
+def _image_opts(daemon: Tgtd, iqn: str, initiator: str) -> str:
+    return (
+        f"driver=iscsi,transport=tcp,portal=127.0.0.1:{daemon.port},target={iqn},lun=1,"
+        f"initiator-name={initiator}"
+    )
+
+
+@contextlib.contextmanager
+def session(
+    daemon: Tgtd, iqn: str, *, initiator: str = f"{BASE}:a-worker"
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A real initiator that is logged in for the length of the block."""
+    held = subprocess.Popen(
+        [*WITH_US, "qemu-io", "--image-opts", _image_opts(daemon, iqn, initiator)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: f"Initiator: {initiator} " in daemon.listing())
+        yield held
+    finally:
+        held.kill()
+        held.communicate()
+
+
+def read_lun(daemon: Tgtd, iqn: str, into: Path) -> subprocess.CompletedProcess[str]:
+    """Read a whole LUN over iSCSI into a file."""
+    return subprocess.run(
+        [
+            "qemu-img",
+            "convert",
+            "--image-opts",
+            _image_opts(daemon, iqn, f"{BASE}:reader"),
+            "-O",
+            "raw",
+            str(into),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def write_lun(daemon: Tgtd, iqn: str) -> subprocess.CompletedProcess[str]:
+    """Write 4 KiB of 0xab at the start of a LUN over iSCSI."""
+    return subprocess.run(
+        [
+            "qemu-io",
+            "--image-opts",
+            _image_opts(daemon, iqn, f"{BASE}:writer"),
+            "-c",
+            "write -P 0xab 0 4096",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def own_mounts() -> None:
+    """Give this process a mount namespace of its own: what it mounts goes with it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNS) or libc.mount(
+        b"none", b"/", None, _MS_REC_PRIVATE, None
+    ):
+        raise OSError(ctypes.get_errno(), "cannot make a mount namespace")
+
+
+@contextlib.contextmanager
+def mounted(kind: str, folder: Path, *, size: str = "320M") -> Iterator[Path]:
+    """A file system of that kind in a file of `folder`, mounted beside it."""
+    image, point = folder / f"{kind}.disk", folder / kind
+    point.mkdir()
+    subprocess.run(["truncate", "-s", size, str(image)], check=True)
+    quiet = {"xfs": ["-q"], "btrfs": ["-q"], "ext4": ["-q", "-m", "0"]}[kind]
+    subprocess.run(
+        [f"mkfs.{kind}", *quiet, str(image)], check=True, capture_output=True
+    )
+    subprocess.run(["mount", "-o", "loop", str(image), str(point)], check=True)
+    try:
+        yield point
+    finally:
+        subprocess.run(["umount", "-l", str(point)], check=True)
+        image.unlink()
