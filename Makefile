@@ -1,0 +1,58 @@
+# What people type. `make run` is enough to look around; everything it needs is installed first.
+# Nothing is skipped silently: a step that cannot run says why and fails.
+
+# Debian 12's; the lock file is made for 3.11.
+PYTHON ?= $(shell command -v python3.11 || echo python3)
+VENV := .venv
+BIN := $(VENV)/bin
+APT_RUN := python3-venv tgt dnsmasq-base ipxe iproute2
+APT_TEST := qemu-system-x86 qemu-utils qemu-block-extra ipxe-qemu seabios ovmf libiscsi-bin \
+	xfsprogs btrfs-progs e2fsprogs gettext
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help run install test test-deps test-lab lint format bench check
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: install ## everything on this machine: target daemon, agent, control plane (IFACE= RANGE= adds DHCP)
+	@exec $(BIN)/python -m ipxeready.local
+
+install: ## Debian packages (as root) and the locked Python packages
+	@deploy/apt-install $(APT_RUN)
+	@$(MAKE) --no-print-directory $(VENV)/.installed
+
+# The stamp holds as long as the lock file does.
+$(VENV)/.installed: requirements.lock
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+test-deps: install ## what the tests need besides
+	@deploy/apt-install $(APT_TEST)
+
+test: test-deps lint ## all tests: first the fast ones side by side, then the lab with real firmware
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not lab"
+	@$(MAKE) --no-print-directory test-lab
+
+test-lab: test-deps ## real firmware and daemons in network namespaces (needs root)
+	@$(BIN)/python -m pytest -m lab
+
+lint: install ## style, types, layers, deployment checks
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy .
+	@$(BIN)/lint-imports --no-logo
+	@$(MAKE) --no-print-directory check
+
+check: install ## Django's own checks, as shipped and with TLS
+	@$(BIN)/python manage.py check --deploy --fail-level WARNING
+	@IPXE_TLS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING
+
+format: install ## bring the code into shape
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: install ## figures of this machine: start, registration, /boot-vars
+	@$(BIN)/python -m tests.bench.run
