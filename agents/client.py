@@ -1,0 +1,268 @@
+"""The control plane's side of the wire: what a storage node is asked, and its refusals as our errors."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, cast
+
+from django.conf import settings
+
+from agents import http, protocol, seen
+from agents.models import Agent
+from agents.protocol import (
+    Capabilities,
+    CdRequest,
+    Created,
+    Deleted,
+    DiskRequest,
+    Master,
+    ScanResult,
+    Target,
+)
+from agents.validators import url_host, variable_of
+from ipxeready.errors import (
+    ApplicationError,
+    NodeRefused,
+    Unavailable,
+    UpstreamFailed,
+)
+
+#: Seconds for what may take long on a node: deleting and scanning (sessions to end, large files).
+LONG = 600.0
+#: A full copy of a master over slow disks; TCP keep-alive notices a node that is gone.
+COPY = 24 * 3600.0
+
+_CAPABILITIES = {
+    "backend": str,
+    "cd": bool,
+    "persistent": bool,
+    "base_iqn": str,
+    "fs_type": str,
+    "clone": bool,
+    "empty_disk": bool,
+}
+
+
+def expand_token(agent: Agent) -> str:
+    """The node's token for use, `${NAME}` of the file replaced; Unavailable when that variable is not set."""
+    name = variable_of(agent.token)
+    if name is None:
+        return agent.token
+    value = os.environ.get(name, "").strip()
+    if not value or not value.isascii() or not value.isprintable() or " " in value:
+        raise Unavailable(
+            f"node {agent.id}: its token is ${{{name}}} in config/agents.yml, but the environment "
+            f"of the control plane has no usable {name}; set it and restart, or write the token itself",
+            code="agent.token",
+            extra={"agent": agent.id, "sent": False},
+        )
+    return value
+
+
+class NodeClient:
+    """Calls one storage node. Never use it inside `index.writing()`: a node may be slow or gone."""
+
+    def __init__(self, agent: Agent, *, timeout: float | None = None) -> None:
+        self.agent = agent
+        #: Seconds for one quick call.
+        self.timeout = (
+            timeout if timeout is not None else float(settings.IPXE.agent_timeout)
+        )
+
+    # --- asking -------------------------------------------------------------
+    def health(self) -> str:
+        """`ok`, or an error."""
+        answer = self._call("GET", protocol.HEALTHZ)
+        if not isinstance(answer, dict) or answer.get("status") != "ok":
+            raise self._nonsense("its /healthz does not say ok")
+        return "ok"
+
+    def capabilities(self) -> Capabilities:
+        """What the node can do and its room; the target system is remembered for boots."""
+        answer = self._call("GET", protocol.CAPABILITIES)
+        if not isinstance(answer, dict) or any(
+            not isinstance(answer.get(name), kind)
+            for name, kind in _CAPABILITIES.items()
+        ):
+            raise self._nonsense(
+                "its /capabilities are not those of an ipxeready agent"
+            )
+        for name in ("free_bytes", "total_bytes"):
+            if not isinstance(answer.setdefault(name, 0), int):
+                raise self._nonsense(f"its {name} is no number")
+        answer.setdefault("reflink", False)
+        seen.note_backend(self.agent, answer["backend"])
+        return cast(Capabilities, answer)
+
+    def masters(self) -> list[Master]:
+        """Its master images."""
+        answer = self._call("GET", protocol.MASTERS)
+        found = answer.get("masters") if isinstance(answer, dict) else None
+        if not isinstance(found, list) or not all(
+            isinstance(entry, dict) and isinstance(entry.get("name"), str)
+            for entry in found
+        ):
+            raise self._nonsense("its /masters is no list of masters")
+        return cast(list[Master], found)
+
+    def targets(self) -> list[Target]:
+        """Its targets with LUNs and sessions."""
+        found = self._call("GET", protocol.LUN)
+        if not isinstance(found, list) or not all(
+            isinstance(entry, dict)
+            and isinstance(entry.get("iqn"), str)
+            and isinstance(entry.get("luns"), list)
+            and isinstance(entry.get("sessions"), list)
+            for entry in found
+        ):
+            raise self._nonsense("its /lun is no list of targets")
+        return cast(list[Target], found)
+
+    # --- changing -----------------------------------------------------------
+    def create_disk(self, request: DiskRequest) -> Created:
+        """Make and export a disk; a full copy may take long."""
+        answer = self._call(
+            "POST", protocol.LUN_DISK, body=request.body(), timeout=COPY
+        )
+        return self._created(answer)
+
+    def create_cd(self, request: CdRequest) -> Created:
+        """Export an ISO as a CD."""
+        answer = self._call("POST", protocol.LUN_CD, body=request.body(), timeout=LONG)
+        return self._created(answer)
+
+    def delete(self, iqn: str, *, delete_file: bool, force: bool = False) -> Deleted:
+        """Take a target off, with its image if asked; the node refuses (409) while a session is open."""
+        params = {"iqn": iqn, "delete_file": _flag(delete_file)}
+        if force:
+            params["force"] = _flag(True)
+        answer = self._call("DELETE", protocol.LUN, params=params, timeout=LONG)
+        if not isinstance(answer, dict) or not isinstance(answer.get("deleted"), str):
+            raise self._nonsense("its answer to the deletion names no target")
+        return cast(Deleted, answer)
+
+    def scan(self) -> ScanResult:
+        """Export what has no target."""
+        answer = self._call("POST", protocol.LUN_SCAN, timeout=LONG)
+        if not isinstance(answer, dict) or not all(
+            isinstance(answer.get(name), list) for name in ("created", "skipped")
+        ):
+            raise self._nonsense("its answer to the scan is no result of a scan")
+        return cast(ScanResult, answer)
+
+    # --- inside -------------------------------------------------------------
+    def _created(self, answer: Any) -> Created:
+        if not isinstance(answer, dict) or not all(
+            isinstance(answer.get(name), str) for name in ("iqn", "backing")
+        ):
+            raise self._nonsense("its answer names no target and backing store")
+        return cast(Created, answer)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, str] | None = None,
+        body: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        agent = self.agent
+        token = expand_token(agent)
+        try:
+            status, answer = http.exchange(
+                method,
+                agent.base_url + path,
+                token=token,
+                params=params,
+                body=body,
+                timeout=self.timeout if timeout is None else max(timeout, self.timeout),
+            )
+        except http.Unreached as error:
+            raise unreachable(agent, error.words, sent=error.sent) from None
+        except http.Nonsense as error:
+            raise self._nonsense(str(error)) from None
+        if status >= 400:
+            raise self._refusal(status, answer)
+        return answer
+
+    def _refusal(self, status: int, answer: Any) -> ApplicationError:
+        words = node_words(answer) or f"HTTP {status} without a reason"
+        if status in (401, 403):
+            words = f"the node does not take our token (HTTP {status}); correct it in the registry"
+            return NodeRefused(agent=self.agent.id, status=502, error=words)
+        # A node's bug is not ours: 500 is kept for our own.
+        return NodeRefused(
+            agent=self.agent.id, status=502 if status == 500 else status, error=words
+        )
+
+    def _nonsense(self, words: str) -> UpstreamFailed:
+        agent = self.agent
+        name = f"node {agent.id} at {agent.base_url}" if agent.id else agent.base_url
+        return UpstreamFailed(
+            f"{name}: {words}", code="agent.nonsense", extra={"agent": agent.id}
+        )
+
+
+def unreachable(agent: Agent, words: str, *, sent: bool = False) -> Unavailable:
+    """The error of a node that does not answer; `extra["sent"]` tells whether it may have got the request."""
+    name = f"node {agent.id} at {agent.base_url}" if agent.id else agent.base_url
+    return Unavailable(
+        f"{name} is unreachable: {words}; see whether its agent runs and the address is right",
+        code="agent.unreachable",
+        extra={"agent": agent.id, "sent": sent},
+    )
+
+
+def node_words(answer: Any) -> str:
+    """The reason in a node's error body as one line of at most 200 characters; empty when there is none."""
+    detail = answer.get("detail") if isinstance(answer, dict) else None
+    if isinstance(detail, dict):
+        parts = []
+        for field, texts in detail.items():
+            joined = (
+                " ".join(map(str, texts)) if isinstance(texts, list) else str(texts)
+            )
+            parts.append(joined if str(field) in joined else f"{field}: {joined}")
+        detail = "; ".join(parts)
+    elif isinstance(detail, list):
+        detail = " ".join(map(str, detail))
+    if not isinstance(detail, str):
+        return ""
+    words = " ".join("".join(c if c.isprintable() else " " for c in detail).split())
+    return words[: protocol.MAX_ERROR]
+
+
+def probe(base_url: str, token: str) -> dict[str, Any]:
+    """What a node at this address would be registered as; UpstreamFailed when it is not there or refuses."""
+    client = NodeClient(Agent(id="", base_url=base_url, token=token))
+    try:
+        client.health()
+        found = client.capabilities()
+    except ApplicationError as error:
+        words = error.error if isinstance(error, NodeRefused) else error.message
+        raise UpstreamFailed(
+            words if base_url in words else f"{base_url}: {words}", code="probe.failed"
+        ) from None
+    return {
+        "base_url": base_url,
+        "role": {"disk": True, "cd": found["cd"]},
+        "tags": ["storage", found["backend"]],
+        "iscsi_server": url_host(base_url),
+        "enabled": True,
+        **{
+            name: found[name]
+            for name in (
+                "backend",
+                "fs_type",
+                "base_iqn",
+                "clone",
+                "empty_disk",
+                "persistent",
+            )
+        },
+    }
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,192 @@
+"""One HTTP exchange with a storage node: pooled, limited in time and size, every failure in our own words."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import ReadTimeoutError
+from urllib3.util.retry import Retry
+
+CONNECT_TIMEOUT = 3.0
+#: A list of targets of a large node is a few MiB; more is not an answer.
+MAX_ANSWER = 32 << 20
+_CHUNK = 64 * 1024
+
+_local = threading.local()
+
+
+class Unreached(Exception):
+    """No answer; `sent` tells whether the node may have got the request. The text is for people."""
+
+    def __init__(self, words: str, *, sent: bool) -> None:
+        super().__init__(words)
+        self.words = words
+        self.sent = sent
+
+
+class Nonsense(Exception):
+    """An answer that a node of ours never gives."""
+
+
+class _Retry(Retry):
+    """Once more when a pooled connection turns out to be closed; never after a time limit."""
+
+    def increment(
+        self,
+        method: str | None = None,
+        url: str | None = None,
+        response: Any = None,
+        error: Exception | None = None,
+        _pool: Any = None,
+        _stacktrace: Any = None,
+    ) -> Self:
+        if isinstance(error, ReadTimeoutError):
+            raise error
+        return super().increment(method, url, response, error, _pool, _stacktrace)
+
+
+class _Adapter(HTTPAdapter):
+    """Connections that notice a machine that was switched off while we wait for a long copy."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        kwargs["socket_options"] = [
+            *HTTPConnection.default_socket_options,
+            (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+            (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+            (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+            (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 6),
+        ]
+        super().init_poolmanager(*args, **kwargs)
+
+
+def _new_session() -> requests.Session:
+    session = requests.Session()
+    # No proxy, no .netrc: the environment must not decide where a token goes.
+    session.trust_env = False
+    retry = _Retry(
+        total=1,
+        connect=0,
+        read=1,
+        redirect=0,
+        status=0,
+        other=0,
+        allowed_methods={"GET"},
+        raise_on_status=False,
+    )
+    adapter = _Adapter(pool_connections=32, pool_maxsize=1, max_retries=retry)
+    session.mount("http://", adapter)
+    session.mount("https://", adapter)
+    return session
+
+
+@contextlib.contextmanager
+def _session(method: str) -> Iterator[requests.Session]:
+    """This thread's session for reading; a fresh one for changes, which cannot be repeated when a kept connection dies."""
+    if method == "GET":
+        if getattr(_local, "pid", None) != os.getpid():
+            _local.session, _local.pid = _new_session(), os.getpid()
+        yield _local.session
+        return
+    with _new_session() as session:
+        yield session
+
+
+def exchange(
+    method: str,
+    url: str,
+    *,
+    token: str,
+    params: Mapping[str, str] | None = None,
+    body: Mapping[str, Any] | None = None,
+    timeout: float,
+) -> tuple[int, Any]:
+    """Status and JSON of the answer (None when an error's body is none). Raises Unreached or Nonsense.
+
+    `timeout` is for the whole answer, not for each piece of it.
+    """
+    deadline = time.monotonic() + timeout
+    headers = {"Accept": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    try:
+        with (
+            _session(method) as session,
+            session.request(
+                method,
+                url,
+                params=params,
+                json=body,
+                headers=headers,
+                timeout=(CONNECT_TIMEOUT, timeout),
+                allow_redirects=False,
+                stream=True,
+            ) as response,
+        ):
+            content = _read(response, deadline, timeout)
+            status = response.status_code
+    except requests.ConnectTimeout:
+        words = f"no connection within {CONNECT_TIMEOUT:g} s"
+        raise Unreached(words, sent=False) from None
+    except requests.Timeout:
+        raise Unreached(f"no answer within {timeout:g} s", sent=True) from None
+    except requests.RequestException as error:
+        words, sent = _words(error)
+        raise Unreached(words, sent=sent) from None
+    if 300 <= status < 400:
+        raise Nonsense(
+            "it answers with a redirect, which is not followed; give the address of the agent itself"
+        )
+    try:
+        return status, json.loads(content)
+    except ValueError:
+        if status >= 400:
+            return status, None
+        raise Nonsense(
+            "its answer is not JSON; is an ipxeready agent listening there?"
+        ) from None
+
+
+def _read(response: requests.Response, deadline: float, timeout: float) -> bytes:
+    content = bytearray()
+    for chunk in response.iter_content(_CHUNK):
+        content += chunk
+        if len(content) > MAX_ANSWER:
+            raise Nonsense(f"its answer is longer than {MAX_ANSWER} bytes")
+        if time.monotonic() > deadline:
+            raise Unreached(f"no whole answer within {timeout:g} s", sent=True)
+    return bytes(content)
+
+
+def _words(error: BaseException) -> tuple[str, bool]:
+    """What went wrong below `requests`, without its tower of class names, and whether it was sent."""
+    seen: list[BaseException] = []
+    todo: list[Any] = [error]
+    while todo:
+        one = todo.pop(0)
+        if not isinstance(one, BaseException) or one in seen:
+            continue
+        seen.append(one)
+        todo += [getattr(one, "reason", None), one.__cause__, one.__context__]
+        todo += list(one.args)
+    names = {type(one).__name__ for one in seen}
+    never = bool(names & {"NewConnectionError", "NameResolutionError", "SSLError"})
+    if any(isinstance(one, socket.gaierror) for one in seen):
+        return "its name is not known", False
+    for one in seen:
+        if isinstance(one, OSError) and one.strerror and one.errno is not None:
+            return one.strerror.lower(), not never
+    if "ReadTimeoutError" in names:
+        return "its answer stopped half-way", True
+    if "SSLError" in names:
+        return "TLS failed", False
+    return "the connection was closed without an answer", not never

@@ -1,0 +1,155 @@
+"""Which node a disk goes to when nobody names one, and whether a named one will do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from django.conf import settings
+
+from agents.client import NodeClient
+from agents.models import Agent
+from agents.protocol import CD, DISK, Capabilities, Master
+from agents.together import ask_all
+from ipxeready.errors import ApplicationError, Conflict, Invalid, Unavailable
+from ipxeready.storage.sizes import format_size
+
+#: A small reserve that every node keeps free for the clones that are growing already.
+RESERVE = 1 << 30
+#: More nodes than this are counted only, or a refusal would fill pages.
+_NAMED = 20
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a node said of itself."""
+
+    capabilities: Capabilities
+    masters: list[Master]
+
+
+def check_named_node(agent: Agent, role: Literal["disk", "cd"]) -> None:
+    """Refuse a node that somebody named: disabled is Conflict, without the role is Invalid."""
+    field, what = {
+        DISK: ("disk_agent", "disks"),
+        CD: ("agent", "install CDs"),
+    }[role]
+    if not agent.enabled:
+        raise Conflict(
+            f"node {agent.id} is disabled; enable it or name another node",
+            code="agent.disabled",
+            extra={"agent": agent.id},
+        )
+    if not (agent.role_disk if role == DISK else agent.role_cd):
+        raise Invalid(
+            f"node {agent.id} takes no {what} (role.{role} is false); change its role or "
+            "name another node",
+            code="agent.role",
+            field=field,
+            extra={"agent": agent.id},
+        )
+
+
+def pick_disk_node(
+    *,
+    nodes: list[Agent],
+    need_bytes: int | None = None,
+    master: str | None = None,
+    own_nodes: set[str],
+    disk_counts: dict[str, int],
+) -> Agent:
+    """The node for a new disk; asks the nodes, so never inside `index.writing()`.
+
+    1. enabled, `role.disk`, reachable; holds `master` when cloning; is not full
+    2. the whole disk fits now (images are sparse and may be promised more than there is,
+       so this is a wish, not a condition: the node itself refuses what cannot be)
+    3. then a node with this worker's other disks, then the fewest disks, then the id
+
+    Raises Conflict naming each node and why it was passed over, Unavailable when one that
+    might have done is unreachable.
+    """
+    passed: dict[str, str] = {}
+    for agent in nodes:
+        if not agent.enabled:
+            passed[agent.id] = "is disabled"
+        elif not agent.role_disk:
+            passed[agent.id] = "takes no disks (role.disk is false)"
+    asking = [agent for agent in nodes if agent.id not in passed]
+    answers = ask_all(
+        asking,
+        lambda agent: _ask(agent, master is not None),
+        2 * settings.IPXE.agent_timeout,
+    )
+    unreached = False
+    fitting: list[tuple[bool, bool, int, str, Agent]] = []
+    for agent in asking:
+        answer = answers[agent.id]
+        if isinstance(answer, ApplicationError):
+            unreached = True
+            passed[agent.id] = (
+                "is unreachable"
+                if isinstance(answer, Unavailable)
+                else f"failed: {answer.message}"
+            )
+            continue
+        reason, roomy = _judge(answer, need_bytes, master)
+        if reason:
+            passed[agent.id] = reason
+            continue
+        fitting.append(
+            (
+                not roomy,
+                agent.id not in own_nodes,
+                disk_counts.get(agent.id, 0),
+                agent.id,
+                agent,
+            )
+        )
+    if fitting:
+        return min(fitting, key=lambda entry: entry[:4])[4]
+    raise _nowhere(passed, master, unreached)
+
+
+def _ask(agent: Agent, with_masters: bool) -> _Asked:
+    client = NodeClient(agent)
+    return _Asked(client.capabilities(), client.masters() if with_masters else [])
+
+
+def _judge(
+    asked: _Asked, need_bytes: int | None, master: str | None
+) -> tuple[str, bool]:
+    """Why this node is passed over (empty when it is not), and whether the whole disk fits now."""
+    found = asked.capabilities
+    free, total = found["free_bytes"], found["total_bytes"]
+    need = need_bytes or 0
+    if master is not None:
+        held = next((m for m in asked.masters if m["name"] == master), None)
+        if held is None:
+            return f"has no master {master}", False
+        if not found["clone"]:
+            return "cannot clone", False
+        need = 0 if found["reflink"] else max(need, held.get("size", 0))
+    elif not found["empty_disk"]:
+        return "makes no empty disks", False
+    if total and free < min(RESERVE, total // 50):
+        return f"is full ({format_size(max(free, 0))} free)", False
+    return "", free >= need
+
+
+def _nowhere(
+    passed: dict[str, str], master: str | None, unreached: bool
+) -> ApplicationError:
+    what = f"a clone of {master}" if master else "the disk"
+    if not passed:
+        return Conflict(
+            f"there is no storage node for {what}; register one with POST /agents or on the page of nodes",
+            code="agent.none",
+        )
+    reasons = [f"{name} {why}" for name, why in sorted(passed.items())]
+    if len(reasons) > _NAMED:
+        reasons[_NAMED:] = [f"and {len(reasons) - _NAMED} more nodes"]
+    message = f"no storage node can take {what}: {'; '.join(reasons)}"
+    extra = {"passed_over": passed}
+    if unreached:
+        return Unavailable(message, code="agent.unreachable", extra=extra)
+    return Conflict(message, code="agent.none_fits", extra=extra)

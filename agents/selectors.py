@@ -1,0 +1,55 @@
+"""Reading the registry of storage nodes; nothing here talks to a node."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+
+from agents import seen
+from agents.models import Agent
+from agents.protocol import ISCSI_SEP, STGT
+from agents.validators import url_host
+from ipxeready.errors import NotFound
+
+
+def agents() -> QuerySet[Agent]:
+    """All nodes, by id."""
+    return Agent.objects.order_by("id")
+
+
+def agent_find(agent_id: str) -> Agent | None:
+    """The node with this id, or None."""
+    return Agent.objects.filter(pk=str(agent_id).lower()).first()
+
+
+def agent_get(agent_id: str) -> Agent:
+    """The node with this id; NotFound when there is none."""
+    found = agent_find(agent_id)
+    if found is None:
+        raise NotFound(
+            f"there is no node {str(agent_id)[:63]!r}; GET /agents lists them",
+            code="agent.missing",
+        )
+    return found
+
+
+def agents_enabled_for_disks() -> list[Agent]:
+    """Enabled nodes that take disks, by id."""
+    return list(agents().filter(enabled=True, role_disk=True))
+
+
+def agents_enabled_for_cd() -> list[Agent]:
+    """Enabled nodes that take install CDs, by id."""
+    return list(agents().filter(enabled=True, role_cd=True))
+
+
+def iscsi_server_of(agent: Agent) -> str:
+    """Where machines find the node's targets: its iscsi_server, else the host of its base_url."""
+    return agent.iscsi_server or url_host(agent.base_url)
+
+
+def iscsi_sep(agent: Agent) -> str:
+    """What stands between server and target in a SAN path: by the tags, else by what was last seen, else stgt's."""
+    for tag in agent.tags:
+        if tag.lower() in ISCSI_SEP:
+            return ISCSI_SEP[tag.lower()]
+    return ISCSI_SEP[seen.backend_of(agent) or STGT]
