@@ -12,8 +12,10 @@ class PlatformConfig(AppConfig):
     verbose_name = "ipxeready"
 
     def ready(self) -> None:
-        """Register the system checks; those of model pages only where there are pages."""
+        """Register the checks and, in the control plane, those of pages and the health sections."""
         from ipxeready import checks  # noqa: F401
 
         if apps.is_installed("django.contrib.admin"):
-            from ipxeready import admin_checks  # noqa: F401
+            from ipxeready import admin_checks, parts  # noqa: F401
+
+            parts.register()

@@ -105,13 +105,13 @@ class Here:
 
     def start(self) -> None:
         """Start the parts in order, each when the one before answers."""
+        dhcp = self._dhcp()
         copy_firmware(self.layout)
         if self.backend == "stgt":
             self._start_tgtd()
         python = [sys.executable, str(REPOSITORY / "manage.py"), "serve"]
         agent = self._child("agent", python, self.agent_environ)
         self._wait(agent, lambda: answers(self.agent_url))
-        dhcp = self._dhcp()
         environ = {**self.environ, "IPXE_MODE": conf.CONTROL}
         if dhcp and not self.control.dnsmasq_reload_set:
             environ["IPXE_CP_DNSMASQ_RELOAD"] = f"pidfile:{self._pidfile}"

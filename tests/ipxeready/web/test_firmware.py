@@ -102,5 +102,6 @@ def test_the_verbose_health_page_needs_credentials(
 ) -> None:
     assert stranger.get("/healthz?verbose=1").status_code == 401
     assert api.get("/healthz?verbose=1").json()["status"] == "ok"
+    assert set(api.get("/healthz?verbose=1").json()) > {"files", "dnsmasq", "nodes"}
     assert api.get("/healthz?verbose=maybe").status_code == 400
     assert api.get("/healthz?verbose=0").json() == {"status": "ok"}

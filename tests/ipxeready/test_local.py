@@ -1,0 +1,134 @@
+"""The parts of `make run` that need no daemon."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ipxeready import local
+from ipxeready.children import Child
+from ipxeready.conf import Endpoint
+from ipxeready.reach import check_free, default_route_address, reachable
+from ipxeready.startup import StartError
+from ipxeready.storage.paths import Layout
+
+
+@pytest.mark.parametrize(
+    ("bind", "host"),
+    [
+        ("0.0.0.0", "127.0.0.1"),
+        ("::", "127.0.0.1"),
+        ("192.0.2.3", "192.0.2.3"),
+        ("::1", "[::1]"),
+    ],
+)
+def test_where_a_listener_is_reached(bind: str, host: str) -> None:
+    assert reachable(Endpoint(bind, 1)) == host
+
+
+def test_our_address_is_one_we_can_listen_on() -> None:
+    with socket.socket() as probe:
+        probe.bind((default_route_address(), 0))
+
+
+def test_a_taken_port_is_one_line_that_names_the_variable() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen(1)
+        bind = Endpoint(*other.getsockname())
+        with pytest.raises(StartError) as caught:
+            check_free("the agent", bind, "IPXE_AGENT_BIND")
+    line = str(caught.value)
+    assert str(bind) in line
+    assert "IPXE_AGENT_BIND" in line
+    assert "\n" not in line
+    check_free("the agent", bind, "IPXE_AGENT_BIND")
+
+
+def test_only_one_runs_on_a_root(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    layout.run.mkdir(parents=True)
+    with local.only_once(layout) as first, local.only_once(layout) as second:
+        assert (first, second) == (True, False)
+    with local.only_once(layout) as again:
+        assert again
+
+
+def test_loaders_are_copied_and_kept_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = Layout(tmp_path)
+    layout.tftp.mkdir()
+    shipped = tmp_path / "shipped"
+    shipped.mkdir()
+    monkeypatch.setattr(local, "FIRMWARE_FOLDER", shipped)
+    (shipped / "undionly.kpxe").write_bytes(b"new")
+    (layout.tftp / "undionly.kpxe").write_bytes(b"old")
+    local.copy_firmware(layout)
+    assert (layout.tftp / "undionly.kpxe").read_bytes() == b"new"
+    # The other one is not installed: said, not fatal.
+    assert "snponly.efi is missing" in capsys.readouterr().out
+    assert not (layout.tftp / "snponly.efi").exists()
+
+
+def child(tmp_path: Path, code: str, **kwargs: int) -> Child:
+    command = [sys.executable, "-c", code]
+    return Child("x", command, log=tmp_path / "x.log", environ=os.environ, **kwargs)
+
+
+def test_a_child_that_ignores_the_request_is_ended_all_the_same(tmp_path: Path) -> None:
+    stubborn = child(
+        tmp_path,
+        "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
+    )
+    end = time.monotonic() + 10
+    while stubborn.last_lines() != "  up":
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert not stubborn.ended
+    stubborn.stop(0.1)
+    assert stubborn.ended
+
+
+def test_children_die_with_us_even_when_we_are_killed(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, time; from pathlib import Path; from ipxeready.children import Child\n"
+        "c = Child('x', ['sleep', '60'], log=Path(sys.argv[1]), environ=os.environ, on_our_death=9)\n"
+        "print(c._process.pid, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "log")],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        pid = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+    end = time.monotonic() + 10
+    while (
+        Path(f"/proc/{pid}").exists()
+        and "Z" not in Path(f"/proc/{pid}/stat").read_text()
+    ):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("given", [{"IFACE": "eth1"}, {"RANGE": "192.0.2.1,192.0.2.2"}])
+def test_dhcp_needs_both_of_its_words(tmp_path: Path, given: dict[str, str]) -> None:
+    here = local.Here(
+        {"IPXE_ROOT": str(tmp_path), "IPXE_AGENT_BACKEND": "files", **given}
+    )
+    with pytest.raises(StartError, match="needs both"):
+        here.start()
+    assert not here.children
+
+
+def test_without_being_asked_there_is_no_dhcp(tmp_path: Path) -> None:
+    here = local.Here({"IPXE_ROOT": str(tmp_path), "IPXE_AGENT_BACKEND": "files"})
+    assert here._dhcp() is None
