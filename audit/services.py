@@ -22,4 +22,6 @@ def record_quietly(*, actor: Actor, op: str, status: str = "ok", **fields: Any) 
     try:
         append_log(actor=actor, op=op, status=status, **fields)
     except (ApplicationError, OSError) as error:
-        log.error("not written to the audit trail: %s %s %s: %s", op, status, fields, error)
+        log.error(
+            "not written to the audit trail: %s %s %s: %s", op, status, fields, error
+        )

@@ -53,9 +53,7 @@ class ControlPlaneSite(admin.AdminSite):
                 continue
         return found
 
-    def password_change(
-        self, request: HttpRequest, extra_context: Any = None
-    ) -> Any:
+    def password_change(self, request: HttpRequest, extra_context: Any = None) -> Any:
         """One's own password, changed by the service."""
         return PasswordChangeView.as_view(
             form_class=OwnPasswordForm,

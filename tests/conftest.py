@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connections
 from rest_framework.test import APIClient
 
 from ipxeready import conf, startup
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER, Actor
+from ipxeready.index import freshness
 from ipxeready.storage.paths import Layout
 
 TOKEN = "token-of-the-tests"
 
 
+@pytest.fixture(scope="session")
+def django_db_setup() -> None:
+    """No test database: each test has an index of its own, built from its own files."""
+
+
 @pytest.fixture
-def layout(tmp_path: Path, settings: Any) -> Layout:
-    """A prepared IPXE_ROOT; the settings point to it."""
+def layout(tmp_path: Path, settings: Any, django_db_blocker: Any) -> Iterator[Layout]:
+    """A prepared IPXE_ROOT with an index of its own; the settings point to it."""
     root = tmp_path / "root"
     config = conf.load(
         {
@@ -30,7 +38,17 @@ def layout(tmp_path: Path, settings: Any) -> Layout:
     startup.prepare(config, layout)
     settings.IPXE = config
     settings.IPXE_LAYOUT = layout
-    return layout
+    known = connections.databases["default"]["NAME"]
+    connections.databases["default"]["NAME"] = str(tmp_path / "index.sqlite3")
+    connections["default"].settings_dict["NAME"] = str(tmp_path / "index.sqlite3")
+    freshness.forget()
+    with django_db_blocker.unblock():
+        freshness.ensure_fresh(wait=True)
+        yield layout
+        connections["default"].close()
+    connections.databases["default"]["NAME"] = known
+    connections["default"].settings_dict["NAME"] = known
+    freshness.forget()
 
 
 @pytest.fixture

@@ -118,11 +118,17 @@ def worker_rows(key: str, record: dict[str, Any]) -> list[IndexedModel]:
         raise RecordBroken(f"{key}: a worker's id is written in lower case")
     hostname = record["hostname"]
     if hostname is None:
-        raise RecordBroken(f"{key} (hostname): is missing; put quotes around a name like null")
+        raise RecordBroken(
+            f"{key} (hostname): is missing; put quotes around a name like null"
+        )
     boot = record.get("boot") or {}
     if not isinstance(boot, dict):
-        raise RecordBroken(f"{key} (boot): must be a mapping of menu_default, menu_timeout")
-    menu_default = _choice(key, "boot.menu_default", boot.get("menu_default"), MENU_DEFAULTS)
+        raise RecordBroken(
+            f"{key} (boot): must be a mapping of menu_default, menu_timeout"
+        )
+    menu_default = _choice(
+        key, "boot.menu_default", boot.get("menu_default"), MENU_DEFAULTS
+    )
     timeout = boot.get("menu_timeout")
     if timeout is not None and (
         isinstance(timeout, bool) or not isinstance(timeout, int) or timeout < 0
@@ -140,7 +146,9 @@ def worker_rows(key: str, record: dict[str, Any]) -> list[IndexedModel]:
         default_os=_choice(key, "default_os", record.get("default_os"), OSES),
         menu_default=menu_default,
         menu_timeout=timeout,
-        serial=max((n for n in (serial(key), serial(hostname)) if n is not None), default=None),
+        serial=max(
+            (n for n in (serial(key), serial(hostname)) if n is not None), default=None
+        ),
         data=record,
     )
     rows: list[IndexedModel] = [worker]
@@ -167,7 +175,9 @@ def _disks(key: str, disks: Any) -> list[IndexedModel]:
             raise RecordBroken(f"{key} ({place}.os): there are two disks with {os}")
         seen.add(os)
         iqn = check_iqn(_needed(key, place, disk, "iqn"))
-        status = _choice(key, f"{place}.status", disk.get("status"), (CREATING, DELETING))
+        status = _choice(
+            key, f"{place}.status", disk.get("status"), (CREATING, DELETING)
+        )
         source = disk.get("source")
         rows.append(
             Disk(
@@ -220,5 +230,7 @@ def _choice(key: str, place: str, value: Any, allowed: tuple[str, ...]) -> str:
         return ""
     text = _text(value).lower()
     if text not in allowed:
-        raise RecordBroken(f"{key} ({place}): {text!r} must be one of {', '.join(allowed)}")
+        raise RecordBroken(
+            f"{key} ({place}): {text!r} must be one of {', '.join(allowed)}"
+        )
     return text

@@ -15,8 +15,11 @@ class WorkersConfig(AppConfig):
     def ready(self) -> None:
         """Make both files known to the index."""
         from ipxeready.index import register
+        from ipxeready.startup import at_start
         from workers.adapters import WorkersSource
+        from workers.disks import settle_all
         from workers.hostsfile import HostsSource
 
         register(WorkersSource())
         register(HostsSource())
+        at_start(settle_all)

@@ -47,12 +47,18 @@ class HostsFile:
             counts = [last[mac] == line.number for mac in line.macs]
             conflict = line.hostname in doubled
             flags = "".join("1" if each else "0" for each in (*counts, conflict))
-            self._entries[key] = Entry(key, line.number, f"{line.kind[0]}{flags}:{line.hostname}")
+            self._entries[key] = Entry(
+                key, line.number, f"{line.kind[0]}{flags}:{line.hostname}"
+            )
             self._lines[key] = (line, counts, conflict)
 
     def entries(self) -> dict[str, Entry]:
         """Lines that bind or refuse a MAC."""
         return self._entries
+
+    def entries_of(self, keys: list[str]) -> dict[str, Entry]:
+        """The same for a few lines."""
+        return {key: self._entries[key] for key in keys if key in self._entries}
 
     def check(self, keys: list[str]) -> None:
         """Any bytes can be read."""
@@ -127,9 +133,9 @@ class HostsEditor:
         """The file for questions."""
         return self._draft.text.text  # type: ignore[no-any-return]
 
-    def bind(self, mac: str, hostname: str, *, move: bool = False) -> list[HostsLine]:
+    def bind(self, mac: str, hostname: str) -> list[HostsLine]:
         """See HostsText.bind."""
-        return self._do(lambda text: text.bind(mac, hostname, move=move))  # type: ignore[no-any-return]
+        return self._do(lambda text: text.bind(mac, hostname))  # type: ignore[no-any-return]
 
     def bind_many(self, pairs: list[tuple[str, str]]) -> None:
         """Bind several MACs with one look at the whole file."""

@@ -4,4 +4,26 @@ from __future__ import annotations
 
 from django.urls import URLPattern
 
-urlpatterns: list[URLPattern] = []
+from ipxeready.web.routing import api_path
+from workers import api
+
+urlpatterns: list[URLPattern] = [
+    api_path("workers", api.WorkersView.as_view(), name="workers"),
+    api_path("workers/<worker_id>", api.WorkerView.as_view(), name="worker"),
+    api_path("workers/<worker_id>/mac", api.WorkerMacView.as_view(), name="worker-mac"),
+    api_path(
+        "workers/<worker_id>/default-os",
+        api.WorkerDefaultOsView.as_view(),
+        name="worker-default-os",
+    ),
+    api_path(
+        "workers/<worker_id>/luns/disk",
+        api.WorkerDisksView.as_view(),
+        name="worker-disks",
+    ),
+    api_path(
+        "workers/<worker_id>/luns/disk/<os>",
+        api.WorkerDiskView.as_view(),
+        name="worker-disk",
+    ),
+]

@@ -37,6 +37,17 @@ def check_os(text: Any, field: str = "os") -> str:
     return value
 
 
+def check_arch(text: Any) -> str:
+    """A machine's architecture, lower-cased."""
+    value = str(text).strip().lower()
+    if not re.fullmatch(r"[a-z0-9_]{1,32}", value):
+        raise Invalid(
+            f"{_short(text)} must be 1 to 32 letters, digits or underscores, such as x86_64",
+            field="arch",
+        )
+    return value
+
+
 def check_menu_default(text: Any, field: str = "menu_default") -> str:
     """A system's name or an item of menu.ipxe."""
     value = str(text).strip().lower()

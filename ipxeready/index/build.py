@@ -25,7 +25,7 @@ def schema_digest() -> str:
     parts = [f"{source.name}={source.version}" for source in all_sources()]
     for model in apps.get_models():
         columns = [
-            f"{field.column}:{field.get_internal_type()}:{field.null}:{field.db_index}"
+            f"{field.column}:{field.get_internal_type()}:{field.null}:{getattr(field, 'db_index', False)}"
             for field in model._meta.local_concrete_fields
         ]
         parts.append(f"{model._meta.db_table}({','.join(columns)})")

@@ -52,6 +52,17 @@ def current() -> tuple[Any, ...]:
     return (identity(), prints, operations)
 
 
+def settled() -> tuple[Any, ...] | None:
+    """A token for the present content of all records' files, None while that is not certain.
+
+    Answers that were made from the index may be kept in the process as long as it stays equal.
+    """
+    now = current()[:2]
+    with _guard:
+        state = _seen.get("state")
+    return now if state is not None and state[:2] == now else None
+
+
 def ensure_fresh(wait: bool = False) -> None:
     """Bring the index up to date with the files.
 

@@ -40,7 +40,7 @@ _journal: JournalSource | None = None
 
 def register_journal(source: JournalSource) -> None:
     """Make the audit trail known (once, at start)."""
-    global _journal  # noqa: PLW0603 - there is one journal
+    global _journal
     _journal = source
 
 

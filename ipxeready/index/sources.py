@@ -19,6 +19,9 @@ class Text(Protocol):
     def entries(self) -> dict[str, Entry]:
         """Every record with its digest."""
 
+    def entries_of(self, keys: list[str]) -> dict[str, Entry]:
+        """The same for a few keys; absent ones are left out."""
+
     def check(self, keys: list[str]) -> None:
         """Make sure that the named records can be read as they stand; may raise FileBroken."""
 

@@ -77,7 +77,7 @@ class Draft:
     def sync(self, keys: list[str]) -> None:
         """Index the named records as they are in the draft."""
         self.dirty = True
-        entries = self.text.entries()
+        entries = self.text.entries_of(keys)
         changed = [key for key in keys if key in entries]
         for key in changed:
             try:
@@ -151,10 +151,9 @@ class Transaction:
             self._callbacks.append(callback)
 
     @property
-    def changes_hosts(self) -> bool:
-        """Whether dhcp-hosts.conf differs from what it was."""
-        draft = self._drafts.get("hosts")
-        return draft is not None and draft.text.render() != draft.before
+    def callbacks(self) -> tuple[Callable[[], None], ...]:
+        """What will be called after the release."""
+        return tuple(self._callbacks)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

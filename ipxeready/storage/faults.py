@@ -15,5 +15,5 @@ def reach(point: str) -> None:
 
 def install(hook: Callable[[str], None] | None) -> None:
     """Call `hook` with the name of each point (tests only); None takes it off."""
-    global _hook  # noqa: PLW0603 - one process-wide switch is what is meant
+    global _hook
     _hook = hook

@@ -37,6 +37,11 @@ class JsonText:
             found[key] = Entry(key, 0, digest)
         return found
 
+    def entries_of(self, keys: list[str]) -> dict[str, Entry]:
+        """The same for a few keys."""
+        every = self.entries()
+        return {key: every[key] for key in keys if key in every}
+
     def check(self, keys: list[str]) -> None:
         """Nothing more to check: the whole file was parsed."""
 

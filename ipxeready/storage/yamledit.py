@@ -34,7 +34,8 @@ class Editor:
             last = node.value[-1]
             if isinstance(node, yaml.MappingNode):
                 key, value = last
-                return max(key.end_mark.index, self.content_end(value))
+                end: int = key.end_mark.index
+                return max(end, self.content_end(value))
             return self.content_end(last)
         start: int = node.start_mark.index
         return start + len(self.text[start : node.end_mark.index].rstrip())

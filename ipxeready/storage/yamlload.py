@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -18,10 +18,10 @@ _INT = re.compile(r"(?:0|-?[1-9][0-9]*)\Z")
 class StrictLoader(yaml.CSafeLoader):
     """The C parser with our own short list of types: no dates, no octal, no `no`, no duplicate keys, no foreign tags."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}
-    yaml_constructors: dict[Any, Any] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_constructors: ClassVar[dict[Any, Any]] = {}
 
-    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[str, Any]:
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
         """A dict whose keys are the text as typed; a key twice is an error naming both lines."""
         if not isinstance(node, yaml.MappingNode):
             raise yaml.constructor.ConstructorError(
@@ -125,6 +125,9 @@ def decode(content: bytes) -> str:
 def broken(error: yaml.YAMLError, text: str, first_line: int = 1) -> FileBroken:
     """The FileBroken of a parser's error, in words that say what to do."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if "end of stream" in str(getattr(error, "problem", "")):
+        # A quote that is never closed: name where it begins, not where the file ends.
+        mark = getattr(error, "context_mark", None) or mark
     if isinstance(error, yaml.reader.ReaderError):
         before = text[: error.position]
         return FileBroken(

@@ -41,6 +41,13 @@ class _Part:
 
     text: str
     key: str | None = None
+    digest: str = ""
+
+    def entry(self, line: int = 0) -> Entry:
+        """The record's entry; the digest is kept until the text changes."""
+        if not self.digest:
+            self.digest = _digest(self.text)
+        return Entry(self.key or "", line, self.digest)
 
 
 def _digest(text: str) -> str:
@@ -59,6 +66,9 @@ class YamlText:
         text = text.removeprefix("\ufeff")
         self.newline = "\r\n" if "\r\n" in text[: text.find("\n") + 1] else "\n"
         self._values: dict[str, Any] = {}
+        self._by_key: dict[str, _Part] | None = None
+        self._lines: dict[str, int] = {}
+        self._indent = 2
         self._parts: list[_Part] | None = self._split(text)
         self._whole: str | None = None
         if self._parts is None:
@@ -100,7 +110,7 @@ class YamlText:
         if len(matches) != len(shallow.findall(body)):
             return None
         parts = [_Part(text[: body_at + matches[0].start()])]
-        self._lines: dict[str, int] = {}
+        self._lines = {}
         line = parts[0].text.count("\n") + 1
         for number, match in enumerate(matches):
             stop = (
@@ -130,6 +140,7 @@ class YamlText:
     def _load_whole(self, text: str) -> None:
         """Parse everything; keeps the values of all records."""
         self._parts = None
+        self._by_key = None
         self._whole = text
         node = yamlload.compose(text)
         value = yamlload.load(text)
@@ -164,7 +175,8 @@ class YamlText:
                 self._lines[key.value] = key.start_mark.line + 1
 
     def _top_node(self, node: yaml.MappingNode) -> yaml.Node:
-        return next(value for key, value in node.value if key.value == self.top)
+        found: yaml.Node = next(v for k, v in node.value if k.value == self.top)
+        return found
 
     def entries(self) -> dict[str, Entry]:
         """Every record with its line (from 1) and digest."""
@@ -181,8 +193,20 @@ class YamlText:
         line = 1
         for part in self._parts:
             if part.key is not None:
-                found[part.key] = Entry(part.key, line, _digest(part.text))
+                found[part.key] = part.entry(line)
             line += part.text.count("\n")
+        return found
+
+    def entries_of(self, keys: list[str]) -> dict[str, Entry]:
+        """The same for a few keys, without their lines and without a look at the others."""
+        if self._parts is None:
+            every = self.entries()
+            return {key: every[key] for key in keys if key in every}
+        found = {}
+        for key in keys:
+            part = self._part(key)
+            if part is not None:
+                found[key] = part.entry()
         return found
 
     def value(self, key: str) -> dict[str, Any] | None:
@@ -202,8 +226,9 @@ class YamlText:
         return found
 
     def _part(self, key: str) -> _Part | None:
-        assert self._parts is not None  # noqa: S101 - guarded by the callers
-        return next((part for part in self._parts if part.key == key), None)
+        if self._by_key is None:
+            self._by_key = {part.key: part for part in self._parts or () if part.key}
+        return self._by_key.get(key)
 
     def check(self, keys: list[str]) -> None:
         """Parse the named records now; a file whose spans do not stand alone is parsed whole instead.
@@ -245,6 +270,7 @@ class YamlText:
             part = self._part(key)
             assert part is not None  # noqa: S101 - value() found it
             part.text = self._edited(part.text, [key], old, new, {key: new})
+            part.digest = ""
             self._values[key] = new
 
     def _edited(
@@ -283,7 +309,7 @@ class YamlText:
 
     def _append(self, key: str, new: dict[str, Any]) -> None:
         assert self._parts is not None  # noqa: S101 - guarded by put
-        indent = getattr(self, "_indent", 2)
+        indent = self._indent
         lines = yamlload.dump({key: new}).split("\n")
         text = "".join(" " * indent + line + self.newline for line in lines)
         last = self._parts[-1]
@@ -291,11 +317,11 @@ class YamlText:
             last.text = self._opened(last.text)
         if last.text and not last.text.endswith("\n"):
             last.text += self.newline
-        self._parts.append(_Part(text, key))
+        part = _Part(text, key)
+        self._parts.append(part)
+        if self._by_key is not None:
+            self._by_key[key] = part
         self._values[key] = new
-        self._indent = indent
-        if not hasattr(self, "_lines"):
-            self._lines = {}
 
     def _opened(self, text: str) -> str:
         """The text of a file without records, ready for its first one."""
@@ -330,6 +356,7 @@ class YamlText:
     def _restart(self, text: str) -> None:
         self._whole = None
         self._values = {}
+        self._by_key = None
         self._parts = self._split(text)
         if self._parts is None:
             self._load_whole(text)
@@ -350,7 +377,8 @@ class YamlText:
         part = self._part(key)
         if part is None:
             return False
-        self._parts.remove(part)
+        self._parts = [each for each in self._parts if each is not part]
+        self._by_key = None
         self._values.pop(key, None)
         if not any(each.key for each in self._parts):
             # `workers:` with nothing below it reads as null: say {} where that fits.
@@ -368,12 +396,13 @@ class YamlText:
         """State to go back to with `restore`."""
         parts = None
         if self._parts is not None:
-            parts = [_Part(part.text, part.key) for part in self._parts]
-        return parts, self._whole, dict(self._values), dict(getattr(self, "_lines", {}))
+            parts = [_Part(part.text, part.key, part.digest) for part in self._parts]
+        return parts, self._whole, dict(self._values), dict(self._lines)
 
     def restore(self, state: Any) -> None:
         """Go back to a snapshot."""
         self._parts, self._whole, self._values, self._lines = state
+        self._by_key = None
 
     def render(self) -> bytes:
         """The file's bytes as they should be written."""

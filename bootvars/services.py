@@ -1,0 +1,236 @@
+"""Who is asking, and what it boots: the rules of contract.md section 5."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+from agents.selectors import agent_find, iscsi_sep, iscsi_server_of
+from audit.services import record_quietly
+from bootvars.registration import RegistrationFull, register
+from bootvars.runtime import auto_register_enabled
+from ipxeready.actors import Actor
+from ipxeready.errors import ApplicationError, Invalid
+from ipxeready.storage.hostnames import check_hostname
+from ipxeready.storage.mac import normalize_mac
+from workers import selectors
+from workers.models import Disk, Worker
+
+#: The same refusal of the same machine is written down once in this many seconds: it loops.
+QUIET_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a machine is told. `values` in the order of the script; `refused` tells why there is no disk."""
+
+    worker: str | None = None
+    values: dict[str, str | int] = field(default_factory=dict)
+    refused: str | None = None
+    #: Depends on nothing but the files: may be given again while they stand.
+    plain: bool = False
+
+
+class Refused(Exception):
+    """No disk for this machine; the text is shown on its console, and never repeats the caller's words."""
+
+    def __init__(self, reason: str, mac: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.mac = mac
+
+
+def boot_vars(
+    *, actor: Actor, macs: list[str], hostnames: list[str], changes: bool = True
+) -> Answer:
+    """The boot variables for a request; never raises ApplicationError. `changes` False (HEAD): nothing is written."""
+    mac: str | None = None
+    try:
+        mac = _one_mac(macs)
+        hostname = _one_hostname(hostnames)
+        if mac is None:
+            return _by_hostname(hostname)
+        return _by_mac(actor, mac, hostname, changes)
+    except Refused as error:
+        if changes:
+            _note(actor, "boot.refused", error.reason, mac=mac)
+        return Answer(refused=error.reason)
+    except ApplicationError as error:
+        if changes and not isinstance(error, RegistrationFull):
+            _note(actor, "boot.refused", error.message, mac=mac)
+        elif changes:
+            _note(actor, "boot.refused", error.message)
+        return Answer(refused=error.message)
+
+
+def _one_mac(values: list[str]) -> str | None:
+    """The MAC of the request, None when none is given at all; malformed and repeated are not absent."""
+    if not values:
+        return None
+    if len(values) > 1:
+        raise Refused("the request names more than one mac")
+    try:
+        return normalize_mac(values[0])
+    except Invalid as error:
+        if error.code in ("mac.zero", "mac.broadcast", "mac.multicast"):
+            raise Refused("the network card reports no usable address") from None
+        raise Refused(
+            "the mac of the request is not a 6-byte hardware address"
+        ) from None
+
+
+def _one_hostname(values: list[str]) -> str | None:
+    """The hostname of the request; one that cannot be a hostname says nothing."""
+    if len(values) != 1 or not values[0]:
+        return None
+    try:
+        return check_hostname(values[0])
+    except Invalid:
+        return None
+
+
+def _by_hostname(hostname: str | None) -> Answer:
+    worker = selectors.worker_named(hostname) if hostname else None
+    if worker is None:
+        return Answer(plain=True)
+    _refuse_conflict(worker.hostname)
+    return Answer(worker.hostname, _values(worker, bound=False), plain=True)
+
+
+def _by_mac(actor: Actor, mac: str, hostname: str | None, changes: bool) -> Answer:
+    binding = selectors.binding_of(mac)
+    if binding is None:
+        return _unbound(actor, mac, hostname, changes)
+    if not binding.hostname:
+        raise Refused(
+            "dhcp-hosts.conf has a line for this machine that gives it no hostname; mend that line"
+        )
+    if binding.conflict:
+        _refuse_conflict(binding.hostname)
+    stale = hostname is not None and hostname != binding.hostname
+    if stale and changes:
+        _note(
+            actor,
+            "boot.stale_name",
+            f"sent {hostname}, bound to {binding.hostname}: an old lease, or dnsmasq was not reloaded",
+            mac=mac,
+            worker_id=binding.hostname,
+        )
+    worker = selectors.worker_named(binding.hostname)
+    if worker is None:
+        if not (changes and auto_register_enabled()):
+            return Answer()
+        register(actor, mac)
+        worker = selectors.worker_named(binding.hostname)
+    if worker is None:
+        return Answer()
+    return Answer(worker.hostname, _values(worker, bound=True), plain=not stale)
+
+
+def _unbound(actor: Actor, mac: str, hostname: str | None, changes: bool) -> Answer:
+    claimed = None
+    if hostname is not None:
+        if selectors.macs_of(hostname):
+            raise Refused(
+                "the hostname that this machine sends is bound to another machine"
+            )
+        claimed = selectors.worker_named(hostname)
+    if not auto_register_enabled() or not changes:
+        if claimed is None:
+            return Answer()
+        return Answer(claimed.hostname, _values(claimed, bound=False))
+    name = register(actor, mac, claimed.hostname if claimed else None)
+    worker = selectors.worker_named(name)
+    if worker is None:
+        return Answer()
+    return Answer(worker.hostname, _values(worker, bound=True))
+
+
+def _refuse_conflict(hostname: str) -> None:
+    rows = selectors.bindings_named(hostname)
+    if any(row.conflict for row in rows):
+        raise Refused(
+            f"two machines are bound to the hostname {hostname} in dhcp-hosts.conf; none gets "
+            "its disk until one line is removed"
+        )
+
+
+def _values(worker: Worker, *, bound: bool) -> dict[str, str | int]:
+    """The variables by their names in the script, in its order."""
+    values: dict[str, str | int] = {}
+    disks = [disk for disk in selectors.disks_of(worker.worker_id) if not disk.status]
+    default = next((d for d in disks if d.os == worker.default_os), None)
+    first = default or (disks[0] if disks else None)
+    if first is not None:
+        _refuse_foreign(worker, first)
+        server, sep = _place(first)
+        values["base-iqn"] = first.iqn.rpartition(":")[0]
+        values["iscsi-server"] = server
+        values["iscsi-sep"] = sep
+        for disk in disks:
+            if disk.agent != first.agent:
+                values[f"iscsi-server-{disk.os}"], values[f"iscsi-sep-{disk.os}"] = (
+                    _place(disk)
+                )
+    cd = selectors.cd_of(worker.worker_id)
+    if cd is not None:
+        values["cd-server"], values["cd-sep"] = _place(cd)
+        values["cd-iqn"] = cd.iqn
+    if bound:
+        values["hostname"] = worker.hostname
+    config = settings.IPXE
+    if default is not None:
+        values["menu-default"], timeout = default.os, config.boot_menu_timeout
+    elif worker.menu_default:
+        values["menu-default"], timeout = worker.menu_default, config.boot_menu_timeout
+    else:
+        values["menu-default"], timeout = "reboot", config.auto_boot_timeout
+    values["menu-timeout"] = (
+        timeout if worker.menu_timeout is None else worker.menu_timeout
+    )
+    return values
+
+
+def _place(thing: Any) -> tuple[str, str]:
+    """Server and separator of a disk or CD, from what is known of its node; the node is not asked."""
+    agent = agent_find(thing.agent)
+    if agent is None:
+        raise Refused(
+            f"the node {thing.agent} that holds {thing.iqn} is not in config/agents.yml; register it again"
+        )
+    return iscsi_server_of(agent), iscsi_sep(agent)
+
+
+def _refuse_foreign(worker: Worker, disk: Disk) -> None:
+    """The menu makes the target's name from the hostname: a renamed worker would ask for one that is not there."""
+    wanted = f"{worker.hostname}.{disk.os}"
+    if disk.iqn.rpartition(":")[2] != wanted:
+        raise Refused(
+            f"the target {disk.iqn} does not carry the name {wanted} that the menu asks for; "
+            "rename it back in state/workers.yml or make the disk anew"
+        )
+
+
+_noted: dict[tuple[str, str, str | None], float] = {}
+_guard = threading.Lock()
+
+
+def _note(
+    actor: Actor, op: str, reason: str, mac: str | None = None, **fields: Any
+) -> None:
+    """Write it down, once in an hour for one machine and reason."""
+    key = (op, reason, mac)
+    now = time.monotonic()
+    with _guard:
+        if now - _noted.get(key, -QUIET_S) < QUIET_S:
+            return
+        if len(_noted) > 10_000:
+            _noted.clear()
+        _noted[key] = now
+    record_quietly(
+        actor=actor, op=op, status="failed", mac=mac, reason=reason, **fields
+    )

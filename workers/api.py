@@ -1,0 +1,152 @@
+"""The workers' endpoints: from a request to a service and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from ipxeready.errors import Invalid
+from ipxeready.web.pagination import AskedForPagination
+from ipxeready.web.serializers import no_body, strict_query
+from ipxeready.web.views import ApiView
+from workers import disks, selectors, services
+from workers.disks import Removal
+from workers.filters import WorkerFilterSet
+from workers.removal import worker_delete
+from workers.serializers import (
+    DefaultOsSerializer,
+    DiskCreateSerializer,
+    MacSerializer,
+    WorkerCreateSerializer,
+    WorkerRecordSerializer,
+)
+
+_DELETION = {
+    "ignore_missing_target": False,
+    "force": False,
+    "forget": False,
+}
+
+
+class WorkersView(ApiView):
+    """The list of workers, and new ones."""
+
+    serializer_class = WorkerCreateSerializer
+    filterset_class = WorkerFilterSet
+
+    @extend_schema(responses=WorkerRecordSerializer(many=True), filters=True)
+    def get(self, request: Request) -> Response:
+        """All workers by id; filters, `ordering`; pages only when `limit` or `offset` is given."""
+        known = (*WorkerFilterSet.base_filters, "limit", "offset", "format")
+        asked = strict_query(request, dict.fromkeys(known))
+        for name in ("limit", "offset", "format"):
+            asked.pop(name)
+        given = {name: value for name, value in asked.items() if value is not None}
+        filters = WorkerFilterSet(given, queryset=selectors.workers())
+        if not filters.is_valid():
+            name, faults = next(iter(filters.errors.items()))
+            raise Invalid(" ".join(str(fault) for fault in faults), field=name)
+        pages = AskedForPagination()
+        page: list[Any] | None = pages.paginate_queryset(filters.qs, request, view=self)
+        if page is None:
+            return Response(selectors.records(filters.qs))
+        return pages.get_paginated_response(selectors.records(page))
+
+    @extend_schema(
+        request=WorkerCreateSerializer, responses={201: WorkerRecordSerializer}
+    )
+    def post(self, request: Request) -> Response:
+        """Register an identity and bind its MAC."""
+        data = self.checked(WorkerCreateSerializer)
+        return Response(services.worker_create(actor=self.actor, **data), status=201)
+
+
+class WorkerView(ApiView):
+    """One worker."""
+
+    serializer_class = None
+
+    @extend_schema(responses=WorkerRecordSerializer)
+    def get(self, request: Request, worker_id: str) -> Response:
+        """The record."""
+        strict_query(request, {"format": None})
+        return Response(selectors.record_of(selectors.worker_get(worker_id)))
+
+    @extend_schema(responses={200: dict[str, Any]})
+    def delete(self, request: Request, worker_id: str) -> Response:
+        """CD, disks, ledger, binding, reload."""
+        no_body(request)
+        asked = strict_query(request, {"delete_disk": False, **_DELETION})
+        removal = Removal(delete_file=asked.pop("delete_disk"), **asked)
+        return Response(
+            worker_delete(actor=self.actor, worker_id=worker_id, removal=removal)
+        )
+
+
+class WorkerMacView(ApiView):
+    """The MAC that is bound to a worker."""
+
+    serializer_class = MacSerializer
+
+    @extend_schema(request=MacSerializer, responses=WorkerRecordSerializer)
+    def put(self, request: Request, worker_id: str) -> Response:
+        """Bind another MAC; the same one changes nothing."""
+        data = self.checked(MacSerializer)
+        return Response(
+            services.worker_mac_update(actor=self.actor, worker_id=worker_id, **data)
+        )
+
+
+class WorkerDefaultOsView(ApiView):
+    """What a worker boots."""
+
+    serializer_class = DefaultOsSerializer
+
+    @extend_schema(request=DefaultOsSerializer, responses=WorkerRecordSerializer)
+    def put(self, request: Request, worker_id: str) -> Response:
+        """Set any of os, menu_default, menu_timeout; null clears."""
+        data = self.checked(DefaultOsSerializer)
+        return Response(
+            services.worker_boot_set(actor=self.actor, worker_id=worker_id, **data)
+        )
+
+
+class WorkerDisksView(ApiView):
+    """The system disks of a worker."""
+
+    serializer_class = DiskCreateSerializer
+
+    @extend_schema(
+        request=DiskCreateSerializer, responses={201: WorkerRecordSerializer}
+    )
+    def post(self, request: Request, worker_id: str) -> Response:
+        """Make a disk (clone, empty, or an image that was kept) and attach it."""
+        data = self.checked(DiskCreateSerializer)
+        agent = data.pop("disk_agent", None)
+        record = disks.disk_create(
+            actor=self.actor,
+            worker_id=worker_id,
+            spec=disks.disk_spec(**data),
+            disk_agent=agent,
+        )
+        return Response(record, status=201)
+
+
+class WorkerDiskView(ApiView):
+    """One system disk of a worker."""
+
+    serializer_class = None
+
+    @extend_schema(responses=WorkerRecordSerializer)
+    def delete(self, request: Request, worker_id: str, os: str) -> Response:
+        """Delete the target, with `delete_file` the image too."""
+        no_body(request)
+        asked = strict_query(request, {"delete_file": False, **_DELETION})
+        return Response(
+            disks.disk_delete(
+                actor=self.actor, worker_id=worker_id, os=os, removal=Removal(**asked)
+            )
+        )

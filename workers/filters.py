@@ -1,0 +1,82 @@
+"""One FilterSet of workers for the API and the pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import django_filters
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from ipxeready.errors import Invalid
+from ipxeready.storage.iqn import OSES
+from ipxeready.web.serializers import parse_boolean
+from workers.choices import State
+from workers.models import Binding, Disk, Worker
+
+_ORDERINGS = ("worker_id", "hostname", "state", "default_os")
+
+
+class WorkerFilterSet(django_filters.FilterSet):
+    """By state, system, node, whether there is a disk, and words in id, hostname or MAC."""
+
+    state = django_filters.ChoiceFilter(label=_("state"), choices=State.choices)
+    os = django_filters.ChoiceFilter(
+        label=_("system"), choices=[(os, os) for os in OSES], method="with_os"
+    )
+    agent = django_filters.CharFilter(label=_("node"), method="on_agent")
+    has_disk = django_filters.CharFilter(label=_("has a disk"), method="with_disk")
+    search = django_filters.CharFilter(label=_("search"), method="with_words")
+    ordering = django_filters.CharFilter(label=_("order"), method="in_order")
+
+    class Meta:
+        model = Worker
+        fields: list[str] = []
+
+    def with_os(
+        self, rows: QuerySet[Worker], name: str, value: str
+    ) -> QuerySet[Worker]:
+        """Workers with a disk of that system."""
+        return rows.filter(pk__in=Disk.objects.filter(os=value).values("worker_id"))
+
+    def on_agent(
+        self, rows: QuerySet[Worker], name: str, value: str
+    ) -> QuerySet[Worker]:
+        """Workers with a disk on that node."""
+        on = Disk.objects.filter(agent=value.lower()).values("worker_id")
+        return rows.filter(pk__in=on)
+
+    def with_disk(
+        self, rows: QuerySet[Worker], name: str, value: str
+    ) -> QuerySet[Worker]:
+        """Workers with, or without, any disk."""
+        having = Disk.objects.values("worker_id")
+        if parse_boolean(name, value):
+            return rows.filter(pk__in=having)
+        return rows.exclude(pk__in=having)
+
+    def with_words(
+        self, rows: QuerySet[Worker], name: str, value: str
+    ) -> QuerySet[Worker]:
+        """Every word is part of the id, the hostname or a MAC."""
+        for word in value.split():
+            bound = Binding.objects.filter(mac__icontains=word.replace("-", ":"))
+            rows = rows.filter(
+                Q(worker_id__icontains=word)
+                | Q(hostname__icontains=word)
+                | Q(hostname__in=bound.values("hostname"))
+            )
+        return rows
+
+    def in_order(
+        self, rows: QuerySet[Worker], name: str, value: str
+    ) -> QuerySet[Worker]:
+        """By the named columns, `-` for backwards."""
+        columns: list[Any] = value.split(",")
+        for column in columns:
+            if column.lstrip("-") not in _ORDERINGS or column.startswith("--"):
+                raise Invalid(
+                    f"must be of {', '.join(_ORDERINGS)}, with - for backwards",
+                    field=name,
+                )
+        return rows.order_by(*columns, "worker_id")

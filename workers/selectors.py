@@ -1,0 +1,115 @@
+"""Reading workers: records as callers see them, who a MAC is, which names are taken."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import Max, QuerySet
+
+from ipxeready.errors import NotFound
+from workers.models import Binding, Cd, Disk, Worker
+
+
+def workers() -> QuerySet[Worker]:
+    """All workers, by id."""
+    return Worker.objects.order_by("worker_id")
+
+
+def worker_get(worker_id: str) -> Worker:
+    """The worker of that id (any case); NotFound otherwise."""
+    found = Worker.objects.filter(pk=worker_id.lower()).first()
+    if found is None:
+        raise NotFound(f"there is no worker {worker_id[:80]!r}")
+    return found
+
+
+def worker_named(hostname: str) -> Worker | None:
+    """The worker with that hostname."""
+    return Worker.objects.filter(hostname=hostname.lower()).first()
+
+
+def binding_of(mac: str) -> Binding | None:
+    """What dnsmasq makes of this (normalized) MAC: the line that counts, None when there is none."""
+    return Binding.objects.filter(mac=mac, effective=True).order_by("-pk").first()
+
+
+def macs_of(hostname: str) -> list[str]:
+    """The MACs bound to a hostname, in the order of the file's line."""
+    rows = Binding.objects.filter(hostname=hostname, effective=True).order_by("pk")
+    return list(rows.values_list("mac", flat=True))
+
+
+def bindings_named(hostname: str) -> list[Binding]:
+    """The bindings that give this hostname."""
+    return list(Binding.objects.filter(hostname=hostname).order_by("pk"))
+
+
+def disks_of(worker_id: str) -> list[Disk]:
+    """The worker's disks in the order of its record."""
+    return list(Disk.objects.filter(worker_id=worker_id).order_by("position"))
+
+
+def cd_of(worker_id: str) -> Cd | None:
+    """The worker's install CD."""
+    return Cd.objects.filter(worker_id=worker_id).first()
+
+
+def record_of(worker: Worker) -> dict[str, Any]:
+    """The record of one worker with `worker_id` and `mac`."""
+    return records([worker])[0]
+
+
+def records(rows: Iterable[Worker]) -> list[dict[str, Any]]:
+    """Records with `worker_id` and `mac` (`macs` too where there are several); one query for all bindings."""
+    rows = list(rows)
+    bound: dict[str, list[str]] = defaultdict(list)
+    bindings = Binding.objects.filter(effective=True).order_by("pk")
+    if len(rows) <= 200:
+        bindings = bindings.filter(hostname__in={row.hostname for row in rows})
+    for hostname, mac in bindings.values_list("hostname", "mac"):
+        bound[hostname].append(mac)
+    found = []
+    for row in rows:
+        macs = bound.get(row.hostname, [])
+        record: dict[str, Any] = {
+            "worker_id": row.worker_id,
+            "mac": macs[0] if macs else None,
+        }
+        if len(macs) > 1:
+            record["macs"] = macs
+        found.append(record | row.data | {"hostname": row.hostname, "state": row.state})
+    return found
+
+
+def next_serial() -> int:
+    """The NN of the next worker-NN: the highest in ledger and bindings plus one."""
+    ledger = Worker.objects.aggregate(top=Max("serial"))["top"] or 0
+    bound = Binding.objects.aggregate(top=Max("serial"))["top"] or 0
+    return max(ledger, bound) + 1
+
+
+def waiting_without_disk() -> int:
+    """How many workers with a name of ours have no disk yet."""
+    with_disk = Disk.objects.values("worker_id")
+    return (
+        Worker.objects.filter(serial__isnull=False)
+        .exclude(worker_id__in=with_disk)
+        .count()
+    )
+
+
+def disk_counts() -> dict[str, int]:
+    """Disks by node."""
+    counts: dict[str, int] = defaultdict(int)
+    for agent in Disk.objects.values_list("agent", flat=True):
+        counts[agent] += 1
+    return dict(counts)
+
+
+def workers_on(agent: str) -> list[str]:
+    """Workers with a disk or CD on a node."""
+    disks = Disk.objects.filter(agent=agent).values_list("worker_id", flat=True)
+    cds = Cd.objects.filter(agent=agent).values_list("worker_id", flat=True)
+    return sorted({*disks, *cds})

@@ -1,0 +1,75 @@
+"""Bodies of the workers' endpoints: shapes only, the rules are the services'."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from ipxeready.web.serializers import StrictSerializer
+
+
+class PlainText(serializers.CharField):
+    """Text only: a number or a boolean in JSON is refused, not turned into text."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """The text as sent."""
+        if not isinstance(data, str):
+            raise serializers.ValidationError("must be text")
+        return super().to_internal_value(data)
+
+
+class BootSerializer(StrictSerializer):
+    """`boot` of a new worker."""
+
+    menu_default = PlainText(required=False)
+    menu_timeout = serializers.JSONField(required=False)
+
+
+class WorkerCreateSerializer(StrictSerializer):
+    """`POST /workers`."""
+
+    worker_id = PlainText(max_length=1000)
+    mac = PlainText(max_length=1000)
+    hostname = PlainText(required=False, allow_blank=True, allow_null=True)
+    arch = PlainText(required=False, allow_blank=True)
+    boot = BootSerializer(required=False)
+
+
+class MacSerializer(StrictSerializer):
+    """`PUT /workers/{id}/mac`."""
+
+    mac = PlainText(max_length=1000)
+
+
+class DefaultOsSerializer(StrictSerializer):
+    """`PUT /workers/{id}/default-os`: null clears."""
+
+    os = PlainText(required=False, allow_null=True)
+    menu_default = PlainText(required=False, allow_null=True)
+    menu_timeout = serializers.JSONField(required=False, allow_null=True)
+
+
+class DiskCreateSerializer(StrictSerializer):
+    """`POST /workers/{id}/luns/disk`; `size` like 40G, or bytes."""
+
+    type = PlainText()
+    os = PlainText()
+    name = PlainText(required=False, allow_blank=True, allow_null=True)
+    size = serializers.JSONField(required=False, allow_null=True)
+    disk_agent = PlainText(required=False, allow_blank=True, allow_null=True)
+
+
+class WorkerRecordSerializer(serializers.Serializer[Any]):
+    """A record as answers show it (for the schema)."""
+
+    worker_id = serializers.CharField()
+    mac = serializers.CharField(allow_null=True)
+    macs = serializers.ListField(child=serializers.CharField(), required=False)
+    hostname = serializers.CharField()
+    arch = serializers.CharField()
+    state = serializers.CharField()
+    default_os = serializers.CharField(required=False)
+    boot = serializers.DictField(required=False)
+    disks = serializers.ListField(child=serializers.DictField())
+    cd = serializers.DictField(allow_null=True)
