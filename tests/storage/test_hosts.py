@@ -213,6 +213,12 @@ def test_only_the_name_changes_on_a_line_with_other_fields() -> None:
     assert text.render() == b"# top\r\n52:54:00:00:00:02,worker-02\n"
 
 
+def test_of_several_names_the_one_that_counts_is_changed() -> None:
+    text = edit(b"52:54:00:00:00:01,192.168.1.999,worker-01\n")
+    text.rename("worker-01", "worker-02")
+    assert text.render() == b"52:54:00:00:00:01,192.168.1.999,worker-02\n"
+
+
 def test_the_same_binding_again_changes_no_byte() -> None:
     content = b" 52:54:0:0:0:1 , Worker-01.lab , 10.0.0.5 #x"
     text = edit(content)
