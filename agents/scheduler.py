@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from django.conf import settings
 
@@ -28,12 +27,12 @@ class _Asked:
     masters: list[Master]
 
 
-def check_named_node(agent: Agent, role: Literal["disk", "cd"]) -> None:
-    """Refuse a node that somebody named: disabled is Conflict, without the role is Invalid."""
-    field, what = {
-        DISK: ("disk_agent", "disks"),
-        CD: ("agent", "install CDs"),
-    }[role]
+def check_named_node(agent: Agent, role: str, *, field: str | None = None) -> None:
+    """Refuse a node that somebody named: disabled is Conflict, without the role (disk or cd) is Invalid.
+
+    `field` is where it was named, if it was a field.
+    """
+    what = {DISK: "disks", CD: "install CDs"}[role]
     if not agent.enabled:
         raise Conflict(
             f"node {agent.id} is disabled; enable it or name another node",

@@ -1,0 +1,201 @@
+"""The registry's rules: who may register, change, probe and remove a storage node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agents import selectors
+from agents.adapters import DEFAULT_ROLE
+from agents.client import expand_token, probe
+from agents.models import Agent
+from agents.validators import (
+    check_agent_id,
+    check_base_url,
+    check_iscsi_server,
+    check_sent_token,
+    check_tags,
+    same_place,
+)
+from audit.services import record_quietly
+from ipxeready import index
+from ipxeready.actors import ADMINISTRATOR, OPERATOR, Actor
+from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
+from ipxeready.index import Transaction
+
+#: Who uses a node: each returns names of workers with something on it. The apps above fill it.
+IN_USE: list[Callable[[str], list[str]]] = []
+#: Names in one refusal; more are counted only.
+_NAMED = 20
+
+
+def agent_register(
+    *,
+    actor: Actor,
+    agent_id: str,
+    base_url: str,
+    token: str = "",
+    iscsi_server: str = "",
+    role: Mapping[str, bool] | None = None,
+    tags: list[str] | None = None,
+    enabled: bool = True,
+) -> Agent:
+    """Add a storage node to the registry."""
+    actor.require(ADMINISTRATOR)
+    name = check_agent_id(agent_id)
+    record = {
+        "base_url": check_base_url(base_url),
+        "token": check_sent_token(token),
+        "iscsi_server": check_iscsi_server(iscsi_server),
+        "role": _role(role, DEFAULT_ROLE),
+        "tags": check_tags(tags or []),
+        "enabled": bool(enabled),
+    }
+    with index.writing(actor=actor, op="agent.register") as tx:
+        if tx.yaml("agents").get(name) is not None:
+            raise Conflict(
+                f"there is a node {name} already; change it with PUT /agents/{name}, or take another id",
+                code="agent.exists",
+                field="id",
+            )
+        tx.yaml("agents").put(name, record)
+        tx.log(agent=name, **_told(record))
+    return selectors.agent_get(name)
+
+
+def agent_update(
+    *,
+    actor: Actor,
+    agent_id: str,
+    base_url: str | None = None,
+    token: str = "",
+    iscsi_server: str | None = None,
+    role: Mapping[str, bool] | None = None,
+    tags: list[str] | None = None,
+    enabled: bool | None = None,
+) -> Agent:
+    """Change what is given; an empty token keeps the old one, towards another address for administrators only."""
+    actor.require(OPERATOR)
+    changes: dict[str, Any] = {}
+    if base_url is not None:
+        changes["base_url"] = check_base_url(base_url)
+    if token:
+        changes["token"] = check_sent_token(token)
+    if iscsi_server is not None:
+        changes["iscsi_server"] = check_iscsi_server(iscsi_server)
+    if tags is not None:
+        changes["tags"] = check_tags(tags)
+    if enabled is not None:
+        changes["enabled"] = bool(enabled)
+    name = str(agent_id).lower()
+    with index.writing(actor=actor, op="agent.update") as tx:
+        record = _existing(tx, name)
+        before = selectors.agent_get(name)
+        moved = changes.get("base_url", before.base_url) != before.base_url
+        if moved and not token and before.token:
+            # The old token would go to a place that its owner did not choose.
+            actor.require(ADMINISTRATOR)
+        if role is not None:
+            old = {"disk": before.role_disk, "cd": before.role_cd}
+            kept = record.get("role")
+            changes["role"] = {
+                **(kept if isinstance(kept, dict) else {}),
+                **_role(role, old),
+            }
+        changed = sorted(
+            field for field, value in changes.items() if record.get(field) != value
+        )
+        if changed:
+            tx.yaml("agents").put(name, {**record, **changes})
+        tx.log(
+            agent=name,
+            changed=changed,
+            **_told({field: changes[field] for field in changed}),
+        )
+    return selectors.agent_get(name)
+
+
+def agent_delete(*, actor: Actor, agent_id: str) -> None:
+    """Take a node out of the registry; Conflict while workers have disks or CDs on it."""
+    actor.require(ADMINISTRATOR)
+    name = str(agent_id).lower()
+    with index.writing(actor=actor, op="agent.delete") as tx:
+        _existing(tx, name)
+        users = sorted({user for ask in IN_USE for user in ask(name)})
+        if users:
+            raise Conflict(
+                f"node {name} still has disks or CDs of {_names(users)}; delete those first "
+                "(or disable the node: then nothing new goes there)",
+                code="agent.in_use",
+                extra={"agent": name, "workers": users},
+            )
+        tx.yaml("agents").remove(name)
+        tx.log(agent=name)
+
+
+def agent_probe(
+    *, actor: Actor, base_url: str, token: str = "", agent_id: str = ""
+) -> dict[str, Any]:
+    """Ask what is at an address; nothing is written but an audit line.
+
+    An empty token with an id uses the stored one, and only towards the place it is stored for.
+    """
+    actor.require(OPERATOR)
+    url = check_base_url(base_url)
+    given = check_sent_token(token)
+    name = str(agent_id).lower() if agent_id else None
+    if not given and name:
+        stored = selectors.agent_get(name)
+        if not same_place(url, stored.base_url):
+            raise Invalid(
+                f"give the token: the stored one of {name} is only ever sent to {stored.base_url}",
+                code="probe.token",
+                field="token",
+            )
+        given = expand_token(stored)
+    try:
+        found = probe(url, given)
+    except ApplicationError as error:
+        record_quietly(
+            actor=actor,
+            op="agent.probe",
+            status="failed",
+            agent=name,
+            base_url=url,
+            error=error.message,
+        )
+        raise
+    record_quietly(actor=actor, op="agent.probe", agent=name, base_url=url)
+    return found
+
+
+def _existing(tx: Transaction, name: str) -> dict[str, Any]:
+    record: dict[str, Any] | None = tx.yaml("agents").get(name)
+    if record is None:
+        raise NotFound(f"there is no node {name[:63]!r}", code="agent.missing")
+    return record
+
+
+def _role(
+    given: Mapping[str, bool] | None, rest: Mapping[str, bool]
+) -> dict[str, bool]:
+    wrong = sorted(set(given or ()) - set(DEFAULT_ROLE))
+    if wrong:
+        raise Invalid(
+            f"{', '.join(wrong)}: a role has disk and cd, each true or false",
+            field="role",
+        )
+    return {**rest, **(given or {})}
+
+
+def _told(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as the audit may show it."""
+    told = {field: value for field, value in record.items() if field != "token"}
+    if record.get("token"):
+        told["token_set"] = True
+    return told
+
+
+def _names(users: list[str]) -> str:
+    more = len(users) - _NAMED
+    return ", ".join(users[:_NAMED]) + (f" and {more} more workers" if more > 0 else "")
