@@ -13,11 +13,8 @@ class AgentsConfig(AppConfig):
     verbose_name = _("Storage nodes")
 
     def ready(self) -> None:
-        """Make the registry known to the index, and the nodes part of the health answer."""
+        """Make the registry known to the index."""
         from agents.adapters import AgentsSource
-        from agents.health import nodes_section
         from ipxeready.index import register
-        from ipxeready.web.health import health_section
 
         register(AgentsSource())
-        health_section("nodes", nodes_section)

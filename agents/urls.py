@@ -4,4 +4,20 @@ from __future__ import annotations
 
 from django.urls import URLPattern
 
-urlpatterns: list[URLPattern] = []
+from agents import api
+from ipxeready.web.routing import api_path
+
+urlpatterns: list[URLPattern] = [
+    api_path("agents", api.AgentList.as_view(), name="agents"),
+    api_path("agents/probe", api.AgentProbe.as_view(), name="agent-probe"),
+    api_path("agents/<agent_id>", api.AgentDetail.as_view(), name="agent"),
+    api_path("agents/<agent_id>/luns", api.LunList.as_view(), name="agent-luns"),
+    api_path(
+        "agents/<agent_id>/luns/disk", api.LunDisk.as_view(), name="agent-lun-disk"
+    ),
+    api_path("agents/<agent_id>/luns/cd", api.LunCd.as_view(), name="agent-lun-cd"),
+    api_path(
+        "agents/<agent_id>/luns/scan", api.LunScan.as_view(), name="agent-lun-scan"
+    ),
+    api_path("masters", api.MasterList.as_view(), name="masters"),
+]

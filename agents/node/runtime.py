@@ -36,6 +36,8 @@ class Node:
         self.memory = Memory(images)
         self.exported: set[str] = set()
         """What this process has seen exported, to notice a target system that lost it all."""
+        self.unbuilt = False
+        """The rebuild at the start did not run; the watch will try again."""
         self._lock = threading.RLock()
         self._making: set[str] = set()
 

@@ -16,7 +16,8 @@ from ipxeready.storage.sizes import parse_size
 
 
 def capabilities(node: Node) -> Capabilities:
-    """What this node can do, measured now."""
+    """What this node can do, measured now; Unavailable when its target system does not answer."""
+    node.backend.check()
     free, total = node.images.room()
     return {
         "backend": node.backend.name,

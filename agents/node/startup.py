@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from agents import protocol
 from agents.node import rebuild, runtime
-from agents.node.backends import choose
+from agents.node.backends import Backend, choose
 from agents.node.images import Images
 from agents.node.oplog import OperationLog
 from agents.node.runtime import Node
@@ -34,8 +34,11 @@ def start(config: Config) -> None:
     _thread("targets", _WATCH_PERIOD, lambda: watch_targets(node))
 
 
-def build(config: Config) -> Node:
-    """A node after its rebuild, without threads and not yet installed."""
+def check(config: Config) -> Backend:
+    """The target system that the configuration leads to; StartError when it, or the images' place, cannot be used.
+
+    Changes nothing, so that a process that only starts others can ask before it does.
+    """
     folder = str(config.disk_dir)
     if "," in folder:
         raise StartError(
@@ -46,9 +49,14 @@ def build(config: Config) -> Node:
             f"IPXE_DISK_DIR={folder!r}: must be a directory; make or mount it"
         )
     try:
-        backend = choose(config)
+        return choose(config)
     except ConfigError as error:
         raise StartError(str(error)) from error
+
+
+def build(config: Config) -> Node:
+    """A node after its rebuild, without threads and not yet installed."""
+    backend = check(config)
     node = Node(
         base_iqn=config.iqn_base,
         images=Images(config.disk_dir),
@@ -58,14 +66,13 @@ def build(config: Config) -> Node:
     try:
         for name in node.images.clean():
             node.log.add("node.clean", "ok", removed=name)
-        result = rebuild.scan(node, op="node.start")
+        _rebuild(node, op="node.start")
         node.masters.renew()
     except ApplicationError as error:
-        # Serve all the same: what is exported stays, and the answers say what is wrong.
+        # Serve all the same: what is exported stays, the answers say what is wrong, and
+        # the watch tries again.
+        node.unbuilt = True
         logger.error("the rebuild did not run: %s", error.message)
-    else:
-        for skipped in result["skipped"]:
-            logger.info("not exported: %s: %s", skipped["name"], skipped["reason"])
     logger.info("this node serves %s with %s", config.disk_dir, backend.name)
     return node
 
@@ -78,16 +85,27 @@ def renew_masters(node: Node) -> None:
 def watch_targets(node: Node) -> None:
     """One turn of the watch: a target system that lost all our targets was restarted, so they are made again.
 
-    A single one that is missing was taken off by somebody's hand, and stays off until the next scan.
+    So is what a rebuild at the start could not do. A single one that is missing was taken off by somebody's hand, and stays off until the next scan.
     """
+    if node.unbuilt:
+        node.backend.check()
+        node.memory.read()
+        logger.info("the rebuild that could not run at the start runs now")
+        _rebuild(node, op="node.rebuild")
+        node.unbuilt = False
+        return
     if node.exported and not node.backend.persistent and not node.backend.targets():
         with node.changing():
             if node.exported and not node.backend.targets():
                 logger.warning(
                     "the target system has lost all targets; making them again"
                 )
-                node.exported.clear()
-                rebuild.scan(node, op="node.rebuild")
+                _rebuild(node, op="node.rebuild")
+
+
+def _rebuild(node: Node, *, op: str) -> None:
+    for skipped in rebuild.scan(node, op=op)["skipped"]:
+        logger.info("not exported: %s: %s", skipped["name"], skipped["reason"])
 
 
 def _thread(name: str, period: float, turn: Callable[[], None]) -> None:
@@ -99,10 +117,14 @@ def _thread(name: str, period: float, turn: Callable[[], None]) -> None:
 def _run(period: float, turn: Callable[[], None]) -> None:
     """Call `turn` every `period` seconds; a failure is logged and the next turn comes."""
     pause = threading.Event()
+    said = ""
     while not pause.wait(period):
         try:
             turn()
+            said = ""
         except ApplicationError as error:
-            logger.warning("%s", error.message)
+            if error.message != said:  # once, not every ten seconds
+                logger.warning("%s", error.message)
+                said = error.message
         except Exception:
             logger.exception("a background turn failed")

@@ -216,9 +216,10 @@ def _report(
                     {"file": row.path, "error": fault.where(), "line": fault.line},
                 )
             )
-        elif not cold and ours.get(row.path) != row.sha256:
-            if outcome.changed or outcome.gone or outcome.mended:
-                lines.append(_edit_line(outcome))
+            continue
+        edited = bool(outcome.changed or outcome.gone or outcome.mended)
+        if edited and not cold and ours.get(row.path) != row.sha256:
+            lines.append(_edit_line(outcome))
     for file in done.left if done else []:
         lines.append(
             journal.entry(

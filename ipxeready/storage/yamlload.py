@@ -18,7 +18,7 @@ _INT = re.compile(r"(?:0|-?[1-9][0-9]*)\Z")
 class StrictLoader(yaml.CSafeLoader):
     """The C parser with our own short list of types: no dates, no octal, no `no`, no duplicate keys, no foreign tags."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
     yaml_constructors: ClassVar[dict[Any, Any]] = {}
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:

@@ -170,3 +170,22 @@ def test_an_agent_serves_with_the_same_command(service: Service) -> None:
     assert len(service.children()) == 1
     service.process.send_signal(signal.SIGTERM)
     assert service.process.wait(20) == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("IPXE_DISK_DIR", "/tmp/a,b"), ("IPXE_STGT_SOCKET", "/nowhere/tgtd")],
+)
+def test_an_agent_that_cannot_work_says_so_in_one_line(
+    service: Service, variable: str, value: str
+) -> None:
+    service.environ |= {
+        "IPXE_MODE": "agent",
+        "IPXE_AGENT_BACKEND": "stgt",
+        "IPXE_AGENT_BIND": f"127.0.0.1:{service.port}",
+        "IPXE_STGT_CONTROL_PORT": "65000",
+        variable: value.replace("/tmp", str(service.root.parent)),
+    }
+    lines = service.output_of_failure()
+    assert len(lines) == 1, lines
+    assert "IPXE_DISK_DIR" in lines[0] or "IPXE_AGENT_BACKEND" in lines[0]

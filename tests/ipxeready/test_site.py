@@ -228,3 +228,29 @@ def test_no_page_needs_a_row_of_djangos_own(layout: Layout) -> None:
         "/admin/jsi18n/",
     ):
         assert client.get(path).status_code == 200, path
+
+
+def test_a_session_reads_the_api_by_its_role_and_writes_with_a_csrf_token() -> None:
+    client = Client(enforce_csrf_checks=True)
+    page = client.get("/admin/login/")
+    token = page.cookies["csrftoken"].value
+    form = {"username": "victor", "password": PASSWORD, "csrfmiddlewaretoken": token}
+    assert client.post("/admin/login/", form).status_code == 302
+    assert client.get("/workers").status_code == 200
+    body = {"worker_id": "w1", "mac": "52:54:00:00:00:01"}
+    answer = client.post("/workers", body, content_type="application/json")
+    assert answer.status_code == 403
+    assert "CSRF" in answer.json()["detail"]
+    token = client.cookies["csrftoken"].value
+    header = {"HTTP_X_CSRFTOKEN": token}
+    answer = client.post("/workers", body, content_type="application/json", **header)
+    assert answer.status_code == 403
+    assert "operator" in answer.json()["detail"]
+
+
+def test_an_operator_writes_through_a_session(layout: Layout) -> None:
+    body = {"worker_id": "w1", "mac": "52:54:00:00:00:01"}
+    client = login("oscar")
+    answer = client.post("/workers", body, content_type="application/json")
+    assert answer.status_code == 201, answer.content
+    assert '"user":"oscar"' in layout.operations.read_text()

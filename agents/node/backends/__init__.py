@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from agents import protocol
 from agents.node.backends.base import Backend
 from agents.node.backends.files import FilesBackend
 from agents.node.backends.stgt import StgtBackend
 from ipxeready.conf import Config, ConfigError
 from ipxeready.errors import Unavailable
+
+logger = logging.getLogger(__name__)
 
 _VARIABLE = "IPXE_AGENT_BACKEND"
 
@@ -37,6 +41,9 @@ def choose(config: Config) -> Backend:
     except Unavailable as error:
         if wanted == protocol.STGT:
             raise ConfigError(_VARIABLE, wanted, error.message) from error
+        logger.warning(
+            "images without iSCSI, as no target system is usable: %s", error.message
+        )
         return FilesBackend()
     return stgt
 

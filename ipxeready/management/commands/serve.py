@@ -28,7 +28,9 @@ class Command(BaseCommand):
         try:
             sock = reserve(config.bind)
             startup.prepare(config, layout)
-            if config.mode != AGENT:
+            if config.mode == AGENT:
+                _agent_startup().check(config)
+            else:
                 self._build(layout)
             for line in startup.notes(config, layout):
                 self.stdout.write(line)
@@ -59,6 +61,10 @@ def _application() -> Any:
     return get_wsgi_application()
 
 
-def _start_agent() -> None:
+def _agent_startup() -> Any:
     # By name, as nothing but the composition knows the agent.
-    importlib.import_module("agents.node.startup").start(settings.IPXE)
+    return importlib.import_module("agents.node.startup")
+
+
+def _start_agent() -> None:
+    _agent_startup().start(settings.IPXE)

@@ -324,11 +324,15 @@ def test_malformed_disk_requests_are_refused(
 
 @pytest.mark.case(63)
 def test_a_full_copy_without_room_says_what_is_needed_and_free(
-    make_lab: Callable[..., Lab], small_folder: Path
+    make_lab: Callable[..., Lab], small_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = make_lab(small_folder)
     lab.image("debian_tpl_v1.img", content=b"z" * (36 * SIZE), size=36 * SIZE)
     before = lab.files()
+    # It is said before anything is copied, not found out on the way.
+    monkeypatch.setattr(
+        copying, "sparse_copy", lambda *words, **more: pytest.fail("copied")
+    )
     answer = lab.disk("worker-01.debian", master="debian_tpl_v1.img")
     assert answer.status_code == 507
     assert "needed 36 MiB" in answer.json()["detail"]
@@ -386,3 +390,57 @@ def test_a_name_that_is_too_long_is_counted_as_a_whole(lab: Lab) -> None:
         lab.post("/lun/disk", iqn=fits.replace("bb", "b", 1), size=SIZE).status_code
         == 201
     )
+
+
+@pytest.mark.case(60)
+@pytest.mark.parametrize("source", [{"size": SIZE}, {"master": "debian_tpl_v1.img"}])
+def test_a_file_that_a_hand_puts_there_during_the_copy_is_not_replaced(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, source: dict[str, object]
+) -> None:
+    lab.image("debian_tpl_v1.img", content=b"m" * SIZE)
+    real = os.fsync
+    put: list[Path] = []
+
+    def fsync(file: int) -> None:
+        real(file)
+        if not put:
+            put.append(lab.image("worker-01.debian.img", content=b"h" * SIZE))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    answer = lab.disk("worker-01.debian", **source)
+    monkeypatch.undo()
+    assert answer.status_code == 409
+    assert put[0].read_bytes() == b"h" * SIZE
+    assert sorted(os.listdir(lab.folder)) == [
+        "debian_tpl_v1.img",
+        "worker-01.debian.img",
+    ]
+    assert lab.targets() == {}
+
+
+@pytest.mark.case(63)
+def test_two_copies_at_once_do_not_promise_the_same_room(
+    make_lab: Callable[..., Lab], small_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = make_lab(small_folder)
+    lab.image("debian_tpl_v1.img", content=b"z" * (22 * SIZE), size=22 * SIZE)
+    real, inner = copying.sparse_copy, []
+
+    def copy(source: int, destination: int, **more: object) -> int:
+        if not inner:
+            inner.append(None)
+            inner[0] = lab.disk("worker-02.debian", master="debian_tpl_v1.img")
+        return real(source, destination, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(copying, "sparse_copy", copy)
+    assert lab.disk("worker-01.debian", master="debian_tpl_v1.img").status_code == 201
+    assert inner[0].status_code == 507
+    assert set(lab.targets()) == {"worker-01.debian"}
+
+
+@pytest.mark.case(48)
+def test_an_existing_image_in_capitals_is_found_by_its_lower_case_name(
+    lab: Lab,
+) -> None:
+    path = lab.image("Worker-01.Windows.img")
+    assert lab.disk("worker-01.windows", existing=True).json()["backing"] == str(path)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.node import startup
+from ipxeready.errors import Unavailable
 from ipxeready.startup import StartError
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, SIZE, Lab
@@ -315,6 +316,7 @@ def test_a_tgtd_that_lost_everything_is_filled_again(stgt: Lab) -> None:
     stgt.disk("worker-02.debian", size=SIZE)
     stgt.delete("worker-02.debian")
     identity = _scsi_ids(stgt)
+    assert len(identity) == 1
     # One target that a hand took off stays off ...
     stgt.disk("worker-03.debian", size=SIZE)
     tid = next(
@@ -354,3 +356,17 @@ def test_forty_images_come_up_on_tgtd(stgt: Lab) -> None:
         stgt.image(f"worker-{number}.debian.img", size=512)
     assert len(stgt.scan()["created"]) == 40
     assert len(stgt.targets()) == 40
+
+
+@pytest.mark.tgtd
+def test_a_rebuild_that_could_not_run_at_the_start_runs_later(stgt: Lab) -> None:
+    memory = stgt.folder / ".targets.json"
+    memory.write_text("{")
+    stgt.image("worker-01.debian.img")
+    node = stgt.restart()
+    with pytest.raises(Unavailable):
+        startup.watch_targets(node)
+    assert stgt.targets() == {}
+    memory.unlink()
+    startup.watch_targets(node)
+    assert set(stgt.targets()) == {"worker-01.debian"}

@@ -81,6 +81,7 @@ def test_a_tgtd_that_is_gone_reports_nothing_as_done(stgt: Lab) -> None:
     stgt.tgtd.kill()
     calls: list[Callable[[], Any]] = [
         lambda: stgt.client.get("/lun"),
+        lambda: stgt.client.get("/capabilities"),
         lambda: stgt.disk("worker-02.windows", size=SIZE),
         lambda: stgt.disk("worker-02.windows", master="debian_tpl_v1.img"),
         lambda: stgt.delete("worker-01.windows", delete_file="true"),
