@@ -1,0 +1,271 @@
+"""A whole site in the lab's network: dnsmasq and the control plane on the controller, tgtd and the agent on the node.
+
+The product runs as a user runs it (`manage.py serve`), on a root folder with the shipped configuration and scripts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab_network import CONTROLLER, RANGE, STORAGE, Network
+from lab_process import Process, python, run
+
+from ipxeready.storage.paths import Layout
+from workers import dnsmasq_options
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+LOADERS = Path("/usr/lib/ipxe")
+CP_TOKEN = "token-of-the-lab"
+AGENT_TOKEN = "token-of-the-labs-node"
+
+
+def prepare_root(root: Path) -> Layout:
+    """An IPXE_ROOT with what is shipped in dnsmasq/ and tftp/, and Debian's loaders."""
+    layout = Layout(root)
+    root.mkdir(parents=True, exist_ok=True)
+    for name in ("dnsmasq", "tftp"):
+        shutil.copytree(
+            REPOSITORY / name,
+            root / name,
+            ignore=shutil.ignore_patterns("site.conf", "dhcp-hosts.conf"),
+            dirs_exist_ok=True,
+        )
+    for loader in ("undionly.kpxe", "snponly.efi"):
+        shutil.copy(LOADERS / loader, layout.tftp)
+    layout.dhcp_hosts.touch()
+    return layout
+
+
+class Dnsmasq(Process):
+    """DHCP and TFTP on the shipped configuration."""
+
+    def __init__(
+        self,
+        network: Network,
+        layout: Layout,
+        artifacts: Path,
+        *,
+        folder: Path,
+        fast_start: bool = True,
+        extra: tuple[str, ...] = (),
+    ) -> None:
+        self.pid_file = folder / "dnsmasq.pid"
+        super().__init__(
+            "dnsmasq",
+            [
+                *dnsmasq_options.command(
+                    layout,
+                    interface="eth0",
+                    dhcp_range=RANGE,
+                    lease_file=folder / "dnsmasq.leases",
+                    pid_file=self.pid_file,
+                    fast_start=fast_start,
+                ),
+                "--log-dhcp",
+                *extra,
+            ],
+            artifacts=artifacts,
+            namespace=network.controller,
+            env={"LC_ALL": "C"},
+        )
+        self.wait_for(r"DHCP, IP range", 10)
+
+    def reload(self) -> None:
+        """Make it read the hosts file again."""
+        self.signal(signal.SIGHUP)
+
+
+class Tgtd(Process):
+    """A target daemon with a control socket of its own: namespaces do not separate that."""
+
+    def __init__(self, network: Network, artifacts: Path, *, folder: Path) -> None:
+        self.socket = folder / "tgtd"
+        self.portal = f"{STORAGE}:3260"
+        super().__init__(
+            "tgtd",
+            ["tgtd", "-f", "-t", "1", "--iscsi", f"portal={self.portal}"],
+            artifacts=artifacts,
+            namespace=network.storage,
+            env={"TGT_IPC_SOCKET": str(self.socket)},
+        )
+        end = time.monotonic() + 10
+        while True:
+            with contextlib.suppress(RuntimeError):
+                self.adm("--mode", "sys", "--op", "show")
+                break
+            assert self.running and time.monotonic() < end, self.text
+            time.sleep(0.05)
+
+    def adm(self, *words: str) -> str:
+        """One call of tgtadm."""
+        return run(
+            *("env", f"TGT_IPC_SOCKET={self.socket}", "tgtadm", "--lld", "iscsi"),
+            *words,
+        )
+
+    def stop(self, patience: float = 0.0) -> None:
+        """It ignores SIGTERM while it has targets."""
+        super().stop(patience)
+
+
+@dataclass
+class Answer:
+    """What the API said."""
+
+    status: int
+    body: Any
+
+
+class Api:
+    """The control plane's API, called from within the controller's namespace as a script would."""
+
+    def __init__(self, network: Network, *, port: int = 4839) -> None:
+        self._namespace = network.controller
+        self._base = f"http://127.0.0.1:{port}"
+
+    def call(self, method: str, path: str, body: Any = None) -> Answer:
+        """One request; the status is for the caller to judge."""
+        program = (
+            "import json, sys, urllib.request, urllib.error\n"
+            "method, url, token, body = sys.argv[1:]\n"
+            "request = urllib.request.Request(url, method=method,\n"
+            "    data=body.encode() or None, headers={'Content-Type':\n"
+            "    'application/json', 'Authorization': 'Bearer ' + token})\n"
+            "try:\n"
+            "    answer = urllib.request.urlopen(request, timeout=30)\n"
+            "except urllib.error.HTTPError as error:\n"
+            "    answer = error\n"
+            "sys.stdout.write(json.dumps([answer.status, answer.read().decode()]))\n"
+        )
+        status, text = json.loads(
+            run(
+                *("ip", "netns", "exec", self._namespace, python(), "-S", "-E"),
+                *("-c", program, method, self._base + path, CP_TOKEN),
+                json.dumps(body) if body is not None else "",
+            )
+        )
+        try:
+            return Answer(status, json.loads(text) if text else None)
+        except ValueError:
+            return Answer(status, text)
+
+    def get(self, path: str) -> Any:
+        """The body of a GET that must succeed."""
+        return self._sure(self.call("GET", path), f"GET {path}")
+
+    def send(self, method: str, path: str, body: Any = None) -> Any:
+        """The body of a write that must succeed."""
+        return self._sure(self.call(method, path, body), f"{method} {path}")
+
+    @staticmethod
+    def _sure(answer: Answer, what: str) -> Any:
+        assert 200 <= answer.status < 300, f"{what}: {answer.status} {answer.body}"
+        return answer.body
+
+
+class Site:
+    """All daemons of a site, up when made."""
+
+    def __init__(self, network: Network, folder: Path, artifacts: Path) -> None:
+        self.network = network
+        self.artifacts = artifacts
+        self.images = folder / "images"
+        self.images.mkdir()
+        self.layout = prepare_root(folder / "root")
+        self._parts: list[Process] = []
+        self.api = Api(network)
+        try:
+            self._start(folder)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, folder: Path) -> None:
+        self.dnsmasq = Dnsmasq(self.network, self.layout, self.artifacts, folder=folder)
+        self._parts.append(self.dnsmasq)
+        self.tgtd = Tgtd(self.network, self.artifacts, folder=folder)
+        self._parts.append(self.tgtd)
+        (folder / "runtime").mkdir(mode=0o700)
+        self.control = self._serve(
+            "control-plane",
+            self.network.controller,
+            {
+                "IPXE_MODE": "control",
+                "IPXE_ROOT": str(self.layout.root),
+                "IPXE_CP_TOKEN": CP_TOKEN,
+                "IPXE_CP_DNSMASQ_RELOAD": f"pidfile:{self.dnsmasq.pid_file}",
+                "RUNTIME_DIRECTORY": str(folder / "runtime"),
+            },
+        )
+        self.agent = self._serve(
+            "agent",
+            self.network.storage,
+            {
+                "IPXE_MODE": "agent",
+                "IPXE_ROOT": str(folder / "node"),
+                "IPXE_AGENT_TOKEN": AGENT_TOKEN,
+                "IPXE_AGENT_BACKEND": "stgt",
+                "IPXE_DISK_DIR": str(self.images),
+                "IPXE_STGT_SOCKET": str(self.tgtd.socket),
+                "IPXE_ISCSI_PORTAL": self.tgtd.portal,
+            },
+        )
+        self._wait_healthy()
+
+    def _serve(self, name: str, namespace: str, env: dict[str, str]) -> Process:
+        process = Process(
+            name,
+            [python(), str(REPOSITORY / "manage.py"), "serve"],
+            artifacts=self.artifacts,
+            namespace=namespace,
+            env=env,
+            cwd=REPOSITORY,
+        )
+        self._parts.append(process)
+        return process
+
+    def _wait_healthy(self, within: float = 60.0) -> None:
+        end = time.monotonic() + within
+        waiting = {
+            "control plane": (self.control, f"http://{CONTROLLER}:4839/healthz"),
+            "agent": (self.agent, f"http://{STORAGE}:4840/healthz"),
+        }
+        while waiting:
+            for name, (process, url) in list(waiting.items()):
+                assert process.running, f"the {name} ended:\n{process.text[-3000:]}"
+                fetch = (
+                    "import urllib.request, sys\n"
+                    "urllib.request.urlopen(sys.argv[1], timeout=3)\n"
+                )
+                with contextlib.suppress(RuntimeError):
+                    run(
+                        *("ip", "netns", "exec", self.network.controller),
+                        *(python(), "-S", "-E", "-c", fetch, url),
+                    )
+                    del waiting[name]
+            assert time.monotonic() < end, f"not up within {within:g} s: {waiting}"
+            time.sleep(0.2)
+
+    def agent_record(self) -> dict[str, Any]:
+        """What `POST /agents` takes to know this node."""
+        return {
+            "id": "node-1",
+            "base_url": f"http://{STORAGE}:4840",
+            "token": AGENT_TOKEN,
+            "iscsi_server": STORAGE,
+            "role": {"disk": True, "cd": True},
+            "tags": ["storage", "stgt"],
+            "enabled": True,
+        }
+
+    def stop(self) -> None:
+        """End all of it, what was started last first."""
+        for part in reversed(self._parts):
+            part.stop()
