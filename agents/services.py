@@ -25,6 +25,8 @@ from ipxeready.index import Transaction
 
 #: Who uses a node: each returns names of workers with something on it. The apps above fill it.
 IN_USE: list[Callable[[str], list[str]]] = []
+#: Ids that would hide an address of the API.
+_RESERVED = frozenset({"probe"})
 #: Names in one refusal; more are counted only.
 _NAMED = 20
 
@@ -43,6 +45,8 @@ def agent_register(
     """Add a storage node to the registry."""
     actor.require(ADMINISTRATOR)
     name = check_agent_id(agent_id)
+    if name in _RESERVED:
+        raise Invalid(f"{name} is an address of the API; take another id", field="id")
     record = {
         "base_url": check_base_url(base_url),
         "token": check_sent_token(token),

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from agents.node import http, rebuild, services
-from agents.node.images import Entry
+from agents.node.folder import Entry
 from agents.node.runtime import current
 from agents.protocol import CdRequest, DiskRequest, Master, MasterList
 from ipxeready.errors import Invalid

@@ -1,47 +1,23 @@
-"""The image directory: the only code that makes, looks at and removes files there."""
+"""The images: the only code that makes and removes files of the image directory."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import secrets
-import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.node import copying
+from agents.node import copying, parts
 from agents.node.errors import NoRoom
+from agents.node.folder import Entry, Folder, entry_of
+from agents.node.parts import FULL, PART
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unavailable
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.sizes import SECTOR, format_size
-
-#: What we are still writing: hidden, and never an image's ending.
-PART = ".part"
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_MODE = 0o600
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One name of the directory, as it lies there (a symlink is not followed)."""
-
-    name: str
-    device: int
-    inode: int
-    size: int
-    allocated: int
-    mtime: float
-    links: int
-    regular: bool
-
-    @property
-    def identity(self) -> tuple[int, int]:
-        """Device and inode: the file itself, whatever its name."""
-        return self.device, self.inode
 
 
 @dataclass(frozen=True)
@@ -53,107 +29,15 @@ class Made:
     how: str
 
 
-def _entry(name: str, status: os.stat_result) -> Entry:
-    return Entry(
-        name=name,
-        device=status.st_dev,
-        inode=status.st_ino,
-        size=status.st_size,
-        allocated=status.st_blocks * 512,
-        mtime=status.st_mtime,
-        links=status.st_nlink,
-        regular=stat.S_ISREG(status.st_mode),
-    )
-
-
-class Images:
-    """The flat directory of images. Every call opens it anew, so that a pool mounted later is seen."""
+class Images(Folder):
+    """The image directory and what may be done in it: flat safe names, all or nothing, never over a file."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = Path(os.path.realpath(folder))
+        super().__init__(folder)
         self._guard = threading.Lock()
         self._coming: dict[str, int] = {}
         """Bytes that copies under way will still take, by part name."""
         self._reflink: dict[int, bool] = {}
-
-    # -- looking ---------------------------------------------------------
-
-    @contextlib.contextmanager
-    def handle(self) -> Iterator[int]:
-        """The open directory; names are resolved below it and never through a symlink."""
-        try:
-            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as error:
-            raise Unavailable(
-                f"the image directory {self.folder} cannot be opened ({error.strerror}). "
-                "Mount it, or correct IPXE_DISK_DIR.",
-                code="folder.missing",
-            ) from error
-        try:
-            yield folder
-        finally:
-            os.close(folder)
-
-    def path(self, name: str) -> str:
-        """The absolute path that target systems open."""
-        return str(self.folder / name)
-
-    def entries(self) -> list[Entry]:
-        """All that lies there, by name."""
-        found = []
-        with self.handle() as folder:
-            for name in _names(folder):
-                with contextlib.suppress(FileNotFoundError):
-                    found.append(
-                        _entry(
-                            name, os.stat(name, dir_fd=folder, follow_symlinks=False)
-                        )
-                    )
-        return found
-
-    def find(self, name: str) -> Entry | None:
-        """The entry of that name; failing that, one that differs only in case (dnsmasq and LIO lower-case names)."""
-        others = []
-        for entry in self.entries():
-            if entry.name == name:
-                return entry
-            if entry.name.lower() == name.lower():
-                others.append(entry)
-        return others[0] if others else None
-
-    def stamp(self) -> tuple[int, int, int]:
-        """What moves when a name comes or goes: device, inode and mtime of the directory."""
-        with self.handle() as folder:
-            status = os.fstat(folder)
-        return status.st_dev, status.st_ino, status.st_mtime_ns
-
-    def masters(self) -> list[Entry]:
-        """The masters: regular files that follow the rule of `iqn.is_master`."""
-        return [e for e in self.entries() if e.regular and iqns.is_master(e.name)]
-
-    def room(self) -> tuple[int, int]:
-        """Free and total bytes of the file system."""
-        with self.handle() as folder:
-            status = os.fstatvfs(folder)
-        return status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
-
-    def fs_type(self) -> str:
-        """The file system's name, from the mount table."""
-        with self.handle() as folder:
-            device = os.fstat(folder).st_dev
-        wanted = f"{os.major(device)}:{os.minor(device)}"
-        best = (-1, "unknown")
-        for line in (
-            Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
-        ):
-            left, _, right = line.partition(" - ")
-            fields, kind = left.split(), right.split(" ", 1)[0]
-            mount = fields[4].encode().decode("unicode_escape", errors="replace")
-            if fields[2] == wanted:  # btrfs numbers subvolumes differently: path below
-                best = max(best, (1 << 20, kind))
-            elif self.folder.is_relative_to(mount):
-                best = max(best, (len(mount), kind))
-        return best[1]
 
     # -- judging ---------------------------------------------------------
 
@@ -190,7 +74,7 @@ class Images:
                     code="file.access",
                 ) from error
             try:
-                entry = _entry(name, os.fstat(file))
+                entry = entry_of(name, os.fstat(file))
             finally:
                 os.close(file)
         if not entry.regular:
@@ -217,7 +101,7 @@ class Images:
             )
         with self.handle() as folder:
             try:
-                entry = _entry(
+                entry = entry_of(
                     name, os.stat(name, dir_fd=folder, follow_symlinks=False)
                 )
             except FileNotFoundError as error:
@@ -281,7 +165,7 @@ class Images:
                     field="master",
                 ) from error
         try:
-            status = _entry(master, os.fstat(source))
+            status = entry_of(master, os.fstat(source))
             if not status.regular or status.size <= 0 or status.size % SECTOR:
                 raise Conflict(
                     f"master {master} is not a regular file of a multiple of {SECTOR} bytes; "
@@ -334,29 +218,9 @@ class Images:
                 ) from error
 
     def clean(self) -> list[str]:
-        """Remove what killed copies left, i.e. parts that no process is writing; their names."""
-        gone = []
+        """Remove what killed copies left; their names."""
         with self.handle() as folder:
-            for name in _names(folder):
-                if not (name.startswith(".") and name.endswith(PART)):
-                    continue
-                try:
-                    part = os.open(
-                        name,
-                        os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
-                        dir_fd=folder,
-                    )
-                except OSError:
-                    continue
-                try:
-                    fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    os.unlink(name, dir_fd=folder)
-                    gone.append(name)
-                except OSError:
-                    continue
-                finally:
-                    os.close(part)
-        return gone
+            return parts.clean(folder)
 
     def reflink(self) -> bool:
         """Whether FICLONE works here: a real clone of a real, synced block, tried once for each file system."""
@@ -364,30 +228,10 @@ class Images:
             device = os.fstat(folder).st_dev
             known = self._reflink.get(device)
             if known is None:
-                known = self._reflink[device] = self._probe(folder)
+                known = self._reflink[device] = parts.probe(folder)
         return known
 
     # -- inside ----------------------------------------------------------
-
-    def _probe(self, folder: int) -> bool:
-        names = [f".probe-{secrets.token_hex(6)}{PART}" for _ in range(2)]
-        files: list[int] = []
-        block = secrets.token_bytes(64 << 10)
-        try:
-            for name in names:
-                files.append(_open_part(name, folder))
-            os.write(files[0], block)
-            if copying.reflink(files[0], files[1]) is not None:
-                return False
-            return os.pread(files[1], len(block), 0) == block
-        except OSError:
-            return False
-        finally:
-            for file in files:
-                os.close(file)
-            for name in names:
-                with contextlib.suppress(OSError):
-                    os.unlink(name, dir_fd=folder)
 
     def _claim(self, part_name: str, name: str, needed: int) -> None:
         """Set room aside for a full copy, beside what other copies still need, or NoRoom."""
@@ -403,7 +247,7 @@ class Images:
         """Fill a hidden part, sync it, then give it its name, unless that is taken."""
         part_name = f".{name[:180]}.{secrets.token_hex(6)}{PART}"
         with self.handle() as folder:
-            part = _open_part(part_name, folder)
+            part = parts.open_part(part_name, folder)
             try:
                 how = fill(part, part_name)
                 os.fsync(part)
@@ -424,7 +268,7 @@ class Images:
         return Made(name, (status.st_dev, status.st_ino), how)
 
     def _failed(self, error: OSError, name: str, needed: int) -> ApplicationError:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             free, total = self.room()
             return NoRoom.of(name, needed=needed, free=free, reserve=_reserve(total))
         return Unavailable(
@@ -433,37 +277,6 @@ class Images:
         )
 
 
-def _names(folder: int) -> list[str]:
-    with os.scandir(folder) as found:
-        return sorted(entry.name for entry in found)
-
-
 def _reserve(total: int) -> int:
     """What stays free for the clones that are already growing: 1 GiB, or a fiftieth of a small disk."""
     return min(1 << 30, total // 50)
-
-
-def _open_part(name: str, folder: int) -> int:
-    """A new hidden file, locked for as long as we write it (so that a start elsewhere leaves it alone)."""
-    try:
-        part = os.open(
-            name,
-            os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
-            _MODE,
-            dir_fd=folder,
-        )
-    except OSError as error:
-        if error.errno in _FULL:
-            raise NoRoom(f"no room for {name}: the image directory is full.") from error
-        raise Unavailable(
-            f"the image directory takes no new file ({error.strerror}). Look at its mount and owner.",
-            code="folder.write",
-        ) from error
-    fcntl.flock(part, fcntl.LOCK_EX)
-    return part
-
-
-def image_of(path: str, folder: Path) -> str | None:
-    """The file name of a backing path that lies directly in `folder`, else None."""
-    parent, name = os.path.split(path)
-    return name if parent == str(folder) and name not in {"", ".", ".."} else None

@@ -6,7 +6,8 @@ import threading
 import time
 
 from agents import protocol
-from agents.node.images import Entry, Images
+from agents.node.folder import Entry
+from agents.node.images import Images
 from ipxeready.errors import NotFound
 
 #: A directory's mtime comes from a clock with a grain: what changed so shortly before we

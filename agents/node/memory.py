@@ -8,7 +8,8 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.node.images import PART, Images
+from agents.node.images import Images
+from agents.node.parts import PART
 from ipxeready.errors import Unavailable
 
 NAME = ".targets.json"

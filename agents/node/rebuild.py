@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agents import protocol
 from agents.node.backends.base import Export, same
-from agents.node.images import Entry
+from agents.node.folder import Entry
 from agents.node.memory import State
 from agents.node.runtime import Node
 from agents.protocol import ScanCreated, ScanResult, Skipped, Target

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from agents import protocol
 from agents.node.backends.base import Export, in_use
-from agents.node.images import Made, image_of
+from agents.node.folder import image_of
+from agents.node.images import Made
 from agents.node.runtime import Node
 from agents.protocol import Capabilities, Created, Deleted, Target
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound

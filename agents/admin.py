@@ -1,0 +1,104 @@
+"""The pages of storage nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from agents import services
+from agents.forms import AgentForm
+from agents.models import Agent
+from ipxeready.actors import ADMINISTRATOR, Actor
+from ipxeready.web.actors import actor_of
+from ipxeready.web.admin import FileBackedAdmin
+
+_PLAIN = ("base_url", "iscsi_server", "tags", "enabled")
+
+
+@admin.register(Agent)
+class AgentAdmin(FileBackedAdmin):
+    """Where disks and install CDs can be put."""
+
+    source = "agents"
+    form = AgentForm
+    list_display = (
+        "id",
+        "base_url",
+        "iscsi_server",
+        "role_disk",
+        "role_cd",
+        "words",
+        "enabled",
+    )
+    list_filter = ("enabled", "role_disk", "role_cd")
+    search_fields = ("id", "base_url", "iscsi_server")
+    ordering = ("id",)
+    fields = (
+        "id",
+        "base_url",
+        "token",
+        "iscsi_server",
+        "role_disk",
+        "role_cd",
+        "tags",
+        "enabled",
+    )
+
+    @admin.display(description=_("tags"))
+    def words(self, obj: Agent) -> str:
+        """The tags as words."""
+        return " ".join(obj.tags)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """The id is the key."""
+        return ("id",) if obj else ()
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Who may only look sees no field for a token."""
+        if obj is not None and not self.has_change_permission(request, obj):
+            return tuple(name for name in self.fields if name != "token")
+        return self.fields
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Registering is for administrators, as in the service."""
+        return super().has_add_permission(request) and _administers(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Removing is for administrators, as in the service."""
+        return super().has_delete_permission(request, obj) and _administers(request)
+
+    def service_create(self, actor: Actor, data: dict[str, Any]) -> Agent:
+        """Register the node."""
+        return services.agent_register(
+            actor=actor,
+            agent_id=data["id"],
+            token=data.get("token") or "",
+            role={"disk": data["role_disk"], "cd": data["role_cd"]},
+            **{name: data[name] for name in _PLAIN},
+        )
+
+    def service_update(self, actor: Actor, obj: Any, data: dict[str, Any]) -> Agent:
+        """Change what the form changed."""
+        role = {
+            name: data[f"role_{name}"]
+            for name in ("disk", "cd")
+            if f"role_{name}" in data
+        }
+        return services.agent_update(
+            actor=actor,
+            agent_id=obj.pk,
+            token=data.get("token") or "",
+            role=role or None,
+            **{name: data[name] for name in _PLAIN if name in data},
+        )
+
+    def service_delete(self, actor: Actor, obj: Any) -> None:
+        """Take the node out of the registry."""
+        services.agent_delete(actor=actor, agent_id=obj.pk)
+
+
+def _administers(request: HttpRequest) -> bool:
+    return actor_of(request).may(ADMINISTRATOR)

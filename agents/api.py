@@ -1,0 +1,196 @@
+"""The API of storage nodes (contract.md section 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents import nodes, selectors, services
+from agents.filters import AgentFilter
+from agents.models import Agent
+from agents.serializers import (
+    AgentChangeSerializer,
+    AgentCreateSerializer,
+    LunCdSerializer,
+    LunDiskSerializer,
+    ProbeSerializer,
+    agent_shown,
+)
+from ipxeready.actors import ADMINISTRATOR
+from ipxeready.errors import Invalid
+from ipxeready.web.pagination import AskedForPagination
+from ipxeready.web.serializers import no_body, strict_query
+from ipxeready.web.views import ApiView
+
+_ANY = {200: dict[str, Any]}
+#: DRF's own parameter, and those of the paginator.
+_LISTS = {"format": None, "limit": None, "offset": None}
+
+
+class AgentList(ApiView):
+    """GET, POST /agents."""
+
+    required_role = {"POST": ADMINISTRATOR}
+
+    @extend_schema(responses=_ANY)
+    def get(self, request: Request) -> Response:
+        """The nodes, with `live=true` asked side by side; never with tokens."""
+        filters: dict[str, None] = dict.fromkeys(AgentFilter.base_filters)
+        query = strict_query(request, {"live": False, **filters, **_LISTS})
+        found = AgentFilter(request.query_params, queryset=selectors.agents())
+        if not found.is_valid():
+            raise ValidationError(found.errors)
+        paginator = AskedForPagination()
+        page: list[Agent] | None = paginator.paginate_queryset(
+            found.qs, request, view=self
+        )
+        agents = list(found.qs) if page is None else page
+        shown = [agent_shown(agent) for agent in agents]
+        if query["live"]:
+            state = nodes.live(agents)
+            shown = [{**entry, **state[entry["id"]]} for entry in shown]
+        return (
+            Response(shown) if page is None else paginator.get_paginated_response(shown)
+        )
+
+    @extend_schema(request=AgentCreateSerializer, responses={201: dict[str, Any]})
+    def post(self, request: Request) -> Response:
+        """Register a node."""
+        data = self.checked(AgentCreateSerializer)
+        agent = services.agent_register(
+            actor=self.actor,
+            agent_id=data.pop("id"),
+            token=data.pop("token", None) or "",
+            **data,
+        )
+        return Response(agent_shown(agent), status=201)
+
+
+class AgentDetail(ApiView):
+    """GET, PUT, DELETE /agents/{id}."""
+
+    required_role = {"DELETE": ADMINISTRATOR}
+
+    @extend_schema(responses=_ANY)
+    def get(self, request: Request, agent_id: str) -> Response:
+        """One node; `live=true` asks it."""
+        query = strict_query(request, {"live": False, "format": None})
+        agent = selectors.agent_get(agent_id)
+        shown = agent_shown(agent)
+        if query["live"]:
+            shown |= nodes.live([agent])[agent.id]
+        return Response(shown)
+
+    @extend_schema(request=AgentChangeSerializer, responses=_ANY)
+    def put(self, request: Request, agent_id: str) -> Response:
+        """Change a node; what is left out stays, an empty token keeps the old one."""
+        data = self.checked(AgentChangeSerializer)
+        if not data:
+            raise Invalid(
+                "nothing is given; known are: "
+                f"{', '.join(AgentChangeSerializer().fields)}",
+                code="agent.nothing",
+            )
+        agent = services.agent_update(
+            actor=self.actor,
+            agent_id=agent_id,
+            token=data.pop("token", None) or "",
+            **data,
+        )
+        return Response(agent_shown(agent))
+
+    @extend_schema(responses=_ANY)
+    def delete(self, request: Request, agent_id: str) -> Response:
+        """Take a node out of the registry; 409 while workers have something on it."""
+        strict_query(request, {})
+        no_body(request)
+        agent = selectors.agent_get(agent_id)
+        services.agent_delete(actor=self.actor, agent_id=agent.id)
+        return Response({"deleted": agent.id})
+
+
+class AgentProbe(ApiView):
+    """POST /agents/probe."""
+
+    @extend_schema(request=ProbeSerializer, responses=_ANY)
+    def post(self, request: Request) -> Response:
+        """What is at this address."""
+        data = self.checked(ProbeSerializer)
+        found = services.agent_probe(
+            actor=self.actor,
+            base_url=data["base_url"],
+            token=data.get("token") or "",
+            agent_id=data.get("agent_id") or "",
+        )
+        return Response(found)
+
+
+class LunList(ApiView):
+    """GET, DELETE /agents/{id}/luns."""
+
+    @extend_schema(responses=_ANY)
+    def get(self, request: Request, agent_id: str) -> Response:
+        """The targets of a node."""
+        return Response(nodes.luns_list(actor=self.actor, agent_id=agent_id))
+
+    @extend_schema(responses=_ANY)
+    def delete(self, request: Request, agent_id: str) -> Response:
+        """Take a target off, with its image if asked."""
+        query = strict_query(
+            request,
+            {
+                "iqn": None,
+                "delete_file": False,
+                "ignore_missing": False,
+                "force": False,
+            },
+        )
+        no_body(request)
+        if not query["iqn"]:
+            raise Invalid("is missing: give the target's name", field="iqn")
+        return Response(nodes.lun_delete(actor=self.actor, agent_id=agent_id, **query))
+
+
+class LunDisk(ApiView):
+    """POST /agents/{id}/luns/disk."""
+
+    @extend_schema(request=LunDiskSerializer, responses={201: dict[str, Any]})
+    def post(self, request: Request, agent_id: str) -> Response:
+        """Make and export a disk."""
+        data = self.checked(LunDiskSerializer)
+        made = nodes.lun_create_disk(actor=self.actor, agent_id=agent_id, **data)
+        return Response({key: made[key] for key in ("iqn", "backing")}, status=201)
+
+
+class LunCd(ApiView):
+    """POST /agents/{id}/luns/cd."""
+
+    @extend_schema(request=LunCdSerializer, responses={201: dict[str, Any]})
+    def post(self, request: Request, agent_id: str) -> Response:
+        """Export an ISO as a CD."""
+        data = self.checked(LunCdSerializer)
+        made = nodes.lun_create_cd(actor=self.actor, agent_id=agent_id, **data)
+        return Response({key: made[key] for key in ("iqn", "backing")}, status=201)
+
+
+class LunScan(ApiView):
+    """POST /agents/{id}/luns/scan."""
+
+    @extend_schema(request=None, responses=_ANY)
+    def post(self, request: Request, agent_id: str) -> Response:
+        """Export what has no target."""
+        no_body(request)
+        return Response(nodes.lun_scan(actor=self.actor, agent_id=agent_id))
+
+
+class MasterList(ApiView):
+    """GET /masters."""
+
+    @extend_schema(responses=_ANY)
+    def get(self, request: Request) -> Response:
+        """The masters of all enabled disk nodes."""
+        return Response(nodes.masters_list(actor=self.actor))
