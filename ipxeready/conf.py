@@ -22,6 +22,9 @@ DNSMASQ_PIDFILE: Final = Path("/run/dnsmasq.pid")
 #: A unix socket's address has room for 107 bytes, and tgtd adds its control port.
 SOCKET_MAX: Final = 100
 
+#: tgtadm takes no more for -C.
+STGT_PORT_MAX: Final = 32767
+
 #: Every variable and its default as text; the documentation and a test compare with it.
 VARIABLES: Final[Mapping[str, str]] = {
     "IPXE_MODE": "control",
@@ -280,7 +283,7 @@ def load(environ: Mapping[str, str]) -> Config:
         disk_dir=read.path("IPXE_DISK_DIR", root / "images"),
         iqn_base=read.iqn_base("IPXE_IQN_BASE", "iqn.2026-07.com.controller"),
         agent_backend=read.choice("IPXE_AGENT_BACKEND", "auto", BACKENDS),
-        stgt_control_port=read.whole("IPXE_STGT_CONTROL_PORT", 0, 0, 65535),
+        stgt_control_port=read.whole("IPXE_STGT_CONTROL_PORT", 0, 0, STGT_PORT_MAX),
         stgt_socket=read.socket("IPXE_STGT_SOCKET"),
         iscsi_portal=read.endpoint("IPXE_ISCSI_PORTAL", "0.0.0.0:3260"),
         log_file=read.path("IPXE_LOG_FILE", root / "state" / "agent-ops.jsonl"),

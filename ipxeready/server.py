@@ -47,7 +47,7 @@ def _taken(bind: Endpoint, error: OSError) -> StartError:
     )
 
 
-class Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
+class Server(BaseApplication):
     """A gunicorn of the configuration's size over a socket that listens already."""
 
     def __init__(

@@ -85,6 +85,7 @@ def test_the_root_moves_what_lies_below_it() -> None:
         ("IPXE_IQN_BASE", "iqn.2026-07.com.controller:"),
         ("IPXE_AGENT_BACKEND", "zfs"),
         ("IPXE_STGT_CONTROL_PORT", "x"),
+        ("IPXE_STGT_CONTROL_PORT", "32768"),
         ("IPXE_STGT_SOCKET", "run/tgtd"),
         ("IPXE_STGT_SOCKET", "/" + "x" * 100),
         ("IPXE_SERVE_WORKERS", "0"),

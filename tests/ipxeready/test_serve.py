@@ -183,7 +183,6 @@ def test_an_agent_that_cannot_work_says_so_in_one_line(
         "IPXE_MODE": "agent",
         "IPXE_AGENT_BACKEND": "stgt",
         "IPXE_AGENT_BIND": f"127.0.0.1:{service.port}",
-        "IPXE_STGT_CONTROL_PORT": "65000",
         variable: value.replace("/tmp", str(service.root.parent)),
     }
     lines = service.output_of_failure()

@@ -37,7 +37,7 @@ class Command(BaseCommand):
             self.stdout.flush()
             listen(sock, config.bind)
         except (startup.StartError, ApplicationError) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(" ".join(str(error).split())) from error
         agent = config.mode == AGENT
         Server(config, sock, _application, _start_agent if agent else None).run()
 
