@@ -1,0 +1,1 @@
+"""The bundled agent: one storage node behind an HTTP API. An island that nothing else imports."""

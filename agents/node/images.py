@@ -226,10 +226,12 @@ class Images(Folder):
         """Whether FICLONE works here: a real clone of a real, synced block, tried once for each file system."""
         with self.handle() as folder:
             device = os.fstat(folder).st_dev
-            known = self._reflink.get(device)
-            if known is None:
-                known = self._reflink[device] = parts.probe(folder)
-        return known
+            if device not in self._reflink:
+                found = parts.probe(folder)
+                if found is None:
+                    return False
+                self._reflink[device] = found
+            return self._reflink[device]
 
     # -- inside ----------------------------------------------------------
 

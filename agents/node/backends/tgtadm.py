@@ -50,10 +50,7 @@ class Tgtadm:
 
     def __init__(self, *, control_port: int, socket: Path | None) -> None:
         self._prefix = ["tgtadm", "-C", str(control_port), "--lld", "iscsi"]
-        self._environment = {
-            k: v for k, v in os.environ.items() if k != "TGT_IPC_SOCKET"
-        }
-        self._environment["LC_ALL"] = "C"
+        self._environment = {**os.environ, "LC_ALL": "C"}
         if socket is not None:
             self._environment["TGT_IPC_SOCKET"] = str(socket)
         self._guard = threading.Lock()

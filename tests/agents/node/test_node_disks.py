@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import threading
@@ -444,3 +445,21 @@ def test_an_existing_image_in_capitals_is_found_by_its_lower_case_name(
 ) -> None:
     path = lab.image("Worker-01.Windows.img")
     assert lab.disk("worker-01.windows", existing=True).json()["backing"] == str(path)
+
+
+@pytest.mark.case(63)
+def test_a_full_disk_answers_and_takes_nothing_more(
+    make_lab: Callable[..., Lab], small_folder: Path
+) -> None:
+    with contextlib.suppress(OSError), (small_folder / "ballast").open("wb") as stream:
+        while True:
+            stream.write(b"b" * SIZE)
+            stream.flush()
+    lab = make_lab(small_folder)
+    found = lab.client.get("/capabilities")
+    assert found.status_code == 200
+    assert found.json()["reflink"] is False
+    answer = lab.disk("worker-01.windows", size=SIZE)
+    assert answer.status_code == 507
+    assert "free" in answer.json()["detail"]
+    assert os.listdir(lab.folder).count("worker-01.windows.img") == 0

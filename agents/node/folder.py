@@ -1,0 +1,142 @@
+"""The image directory as it lies there: names, files and room. Nothing here changes it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ipxeready.errors import Unavailable
+from ipxeready.storage import iqn as iqns
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One name of the directory, as it lies there (a symlink is not followed)."""
+
+    name: str
+    device: int
+    inode: int
+    size: int
+    allocated: int
+    mtime: float
+    links: int
+    regular: bool
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode: the file itself, whatever its name."""
+        return self.device, self.inode
+
+
+def entry_of(name: str, status: os.stat_result) -> Entry:
+    """The entry of a name from its `stat`."""
+    return Entry(
+        name=name,
+        device=status.st_dev,
+        inode=status.st_ino,
+        size=status.st_size,
+        allocated=status.st_blocks * 512,
+        mtime=status.st_mtime,
+        links=status.st_nlink,
+        regular=stat.S_ISREG(status.st_mode),
+    )
+
+
+class Folder:
+    """The flat directory of images. Every call opens it anew, so that a pool mounted later is seen."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(os.path.realpath(folder))
+
+    @contextlib.contextmanager
+    def handle(self) -> Iterator[int]:
+        """The open directory; names are resolved below it and never through a symlink."""
+        try:
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise Unavailable(
+                f"the image directory {self.folder} cannot be opened ({error.strerror}). "
+                "Mount it, or correct IPXE_DISK_DIR.",
+                code="folder.missing",
+            ) from error
+        try:
+            yield folder
+        finally:
+            os.close(folder)
+
+    def path(self, name: str) -> str:
+        """The absolute path that target systems open."""
+        return str(self.folder / name)
+
+    def entries(self) -> list[Entry]:
+        """All that lies there, by name."""
+        found = []
+        with self.handle() as folder:
+            for name in names_in(folder):
+                with contextlib.suppress(FileNotFoundError):
+                    found.append(
+                        entry_of(
+                            name, os.stat(name, dir_fd=folder, follow_symlinks=False)
+                        )
+                    )
+        return found
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of that name; failing that, one that differs only in case (dnsmasq and LIO lower-case names)."""
+        others = []
+        for entry in self.entries():
+            if entry.name == name:
+                return entry
+            if entry.name.lower() == name.lower():
+                others.append(entry)
+        return others[0] if others else None
+
+    def stamp(self) -> tuple[int, int, int]:
+        """What moves when a name comes or goes: device, inode and mtime of the directory."""
+        with self.handle() as folder:
+            status = os.fstat(folder)
+        return status.st_dev, status.st_ino, status.st_mtime_ns
+
+    def masters(self) -> list[Entry]:
+        """The masters: regular files that follow the rule of `iqn.is_master`."""
+        return [e for e in self.entries() if e.regular and iqns.is_master(e.name)]
+
+    def room(self) -> tuple[int, int]:
+        """Free and total bytes of the file system."""
+        with self.handle() as folder:
+            status = os.fstatvfs(folder)
+        return status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
+
+    def fs_type(self) -> str:
+        """The file system's name, from the mount table."""
+        with self.handle() as folder:
+            device = os.fstat(folder).st_dev
+        wanted = f"{os.major(device)}:{os.minor(device)}"
+        best = (-1, "unknown")
+        for line in (
+            Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+        ):
+            left, _, right = line.partition(" - ")
+            fields, kind = left.split(), right.split(" ", 1)[0]
+            mount = fields[4].encode().decode("unicode_escape", errors="replace")
+            if fields[2] == wanted:  # btrfs numbers subvolumes differently: path below
+                best = max(best, (1 << 20, kind))
+            elif self.folder.is_relative_to(mount):
+                best = max(best, (len(mount), kind))
+        return best[1]
+
+
+def names_in(folder: int) -> list[str]:
+    """All names of an open directory, sorted."""
+    with os.scandir(folder) as found:
+        return sorted(entry.name for entry in found)
+
+
+def image_of(path: str, folder: Path) -> str | None:
+    """The file name of a backing path that lies directly in `folder`, else None."""
+    parent, name = os.path.split(path)
+    return name if parent == str(folder) and name not in {"", ".", ".."} else None
