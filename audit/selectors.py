@@ -24,12 +24,12 @@ def operations(**filters: str) -> QuerySet[Operation]:
 def page(
     *, since: int = 0, before: int | None = None, limit: int = 1000, **filters: str
 ) -> Page:
-    """Oldest first above `since`, or with `before` newest first below it."""
+    """Oldest first above `since`; with `before` newest first below that, and still above `since`."""
     rows = operations(**filters)
     if before is None:
         found = list(rows.filter(id__gt=since).order_by("id")[:limit])
         cursor = found[-1].id if found else since
     else:
-        found = list(rows.filter(id__lt=before).order_by("-id")[:limit])
+        found = list(rows.filter(id__gt=since, id__lt=before).order_by("-id")[:limit])
         cursor = found[-1].id if found else before
     return Page(cursor, [row.data for row in found])

@@ -4,4 +4,9 @@ from __future__ import annotations
 
 from django.urls import URLPattern
 
-urlpatterns: list[URLPattern] = []
+from audit import api
+from ipxeready.web.routing import api_path
+
+urlpatterns: list[URLPattern] = [
+    api_path("operations", api.OperationList.as_view(), name="operations"),
+]
