@@ -1,0 +1,64 @@
+"""The page of runtime settings: the switch for zero-touch registration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _t
+
+from bootvars.models import Setting
+from bootvars.runtime import auto_register_enabled, auto_register_set
+from ipxeready.errors import ApplicationError
+from ipxeready.web.actors import actor_of
+from ipxeready.web.admin import FileBackedAdmin
+
+
+@admin.register(Setting)
+class SettingAdmin(FileBackedAdmin):
+    """What can be chosen while running; one page, no rows to add or delete."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Settings are known by name."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Settings are known by name."""
+        return False
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: Any = None
+    ) -> HttpResponse:
+        """Show the switch, or set it."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method == "POST":
+            if not self.has_change_permission(request):
+                raise PermissionDenied
+            enabled = request.POST.get("enabled") == "true"
+            try:
+                auto_register_set(actor=actor_of(request), enabled=enabled)
+            except ApplicationError as error:
+                self.message_user(request, error.message, messages.ERROR)
+            else:
+                text = (
+                    _t("Unknown machines are registered from now on.")
+                    if enabled
+                    else _t("Unknown machines are no longer registered.")
+                )
+                self.message_user(request, text, messages.SUCCESS)
+            return HttpResponseRedirect(request.path)
+        return TemplateResponse(
+            request,
+            "bootvars/settings.html",
+            {
+                **self.admin_site.each_context(request),
+                "opts": self.opts,
+                "title": _t("Settings"),
+                "enabled": auto_register_enabled(),
+                "may_change": self.has_change_permission(request),
+            },
+        )

@@ -1,0 +1,356 @@
+"""The pages of workers: list, identity, default boot, disks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.forms import Form
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from agents.selectors import agents_enabled_for_disks
+from ipxeready.actors import Actor
+from ipxeready.errors import ApplicationError
+from ipxeready.web.actors import actor_of
+from ipxeready.web.admin import FileBackedAdmin
+from workers import disks, selectors, services
+from workers.disks import Removal
+from workers.filters import WorkerFilterSet
+from workers.forms import DiskForm, RemovalForm, WorkerForm
+from workers.models import Disk, Worker
+from workers.removal import worker_delete
+
+
+class HasDiskFilter(admin.SimpleListFilter):
+    """Workers with or without a disk."""
+
+    title = _("disk")
+    parameter_name = "has_disk"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Both."""
+        return [("true", _("with a disk")), ("false", _("without a disk"))]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[Worker]
+    ) -> QuerySet[Worker]:
+        """The same rule as the API's filter."""
+        value = self.value()
+        if value not in ("true", "false"):
+            return queryset
+        rows: QuerySet[Worker] = WorkerFilterSet(
+            {"has_disk": value}, queryset=queryset
+        ).qs
+        return rows
+
+
+@admin.register(Worker)
+class WorkerAdmin(FileBackedAdmin):
+    """Machines without disks of their own."""
+
+    source = "workers"
+    form = WorkerForm
+    #: Deleting talks to nodes: its services take the lock for themselves.
+    actions_hold_lock = False
+    list_display = ("worker_id", "hostname", "mac", "state", "default_os", "disk_list")
+    list_filter = ("state", HasDiskFilter, "default_os")
+    search_fields = ("worker_id", "hostname")
+    ordering = ("worker_id",)
+    actions = None
+    change_form_template = "workers/change_form.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
+        """All workers."""
+        return selectors.workers()
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Worker], search_term: str
+    ) -> tuple[QuerySet[Worker], bool]:
+        """The same search as the API's: id, hostname or MAC."""
+        if not search_term:
+            return queryset, False
+        return WorkerFilterSet({"search": search_term}, queryset=queryset).qs, False
+
+    # --- columns -------------------------------------------------------------
+    @admin.display(description="MAC")
+    def mac(self, obj: Worker) -> str:
+        """Bound addresses."""
+        return " ".join(selectors.macs_of(obj.hostname)) or "-"
+
+    @admin.display(description=_("disks"))
+    def disk_list(self, obj: Worker) -> str:
+        """System and node of each disk."""
+        rows = selectors.disks_of(obj.pk)
+        return (
+            ", ".join(f"{disk.os}@{disk.agent}{_status(disk)}" for disk in rows) or "-"
+        )
+
+    @admin.display(description=_("disks"))
+    def disk_table(self, obj: Worker) -> SafeString | str:
+        """Each disk with the way to delete it."""
+        rows = selectors.disks_of(obj.pk)
+        if not rows:
+            return _t("none yet")
+        return format_html(
+            "<ul>{}</ul>",
+            format_html_join(
+                "",
+                "<li>{} @ {}{} <code>{}</code> <a href='{}'>{}</a></li>",
+                (
+                    (
+                        disk.os,
+                        disk.agent,
+                        _status(disk),
+                        disk.iqn,
+                        reverse(
+                            "admin:workers_worker_disk_delete", args=[obj.pk, disk.os]
+                        ),
+                        _t("delete"),
+                    )
+                    for disk in rows
+                ),
+            ),
+        )
+
+    # --- forms ---------------------------------------------------------------
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Identity first; what boots once the worker is there."""
+        if obj is None:
+            return ("worker_id", "mac", "hostname")
+        shown = ("worker_id", "hostname", "arch", "state", "disk_table")
+        if not self.has_change_permission(request, obj):
+            return (*shown, "default_os", "menu_default", "menu_timeout")
+        return (*shown, "mac", "default_os", "menu_default", "menu_timeout")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """The id is the key, the name is in targets and images."""
+        if obj is None:
+            return ()
+        return ("worker_id", "hostname", "arch", "state", "disk_table")
+
+    def service_create(self, actor: Actor, data: dict[str, Any]) -> Worker:
+        """Register an identity."""
+        record = services.worker_create(
+            actor=actor,
+            worker_id=data["worker_id"],
+            mac=data["mac"],
+            hostname=data.get("hostname") or None,
+        )
+        return selectors.worker_get(record["worker_id"])
+
+    def service_update(self, actor: Actor, obj: Any, data: dict[str, Any]) -> Worker:
+        """Another MAC, another default boot."""
+        if data.get("mac"):
+            services.worker_mac_update(actor=actor, worker_id=obj.pk, mac=data["mac"])
+        boot = {
+            field: data[name] if data[name] != "" else None
+            for name, field in (
+                ("default_os", "os"),
+                ("menu_default", "menu_default"),
+                ("menu_timeout", "menu_timeout"),
+            )
+            if name in data
+        }
+        if boot:
+            services.worker_boot_set(actor=actor, worker_id=obj.pk, **boot)
+        return selectors.worker_get(obj.pk)
+
+    # --- disks and deletion ----------------------------------------------------
+    def get_urls(self) -> list[URLPattern]:
+        """The model's pages, and those of its disks."""
+        view = self.admin_site.admin_view
+        mine = [
+            path(
+                "<path:worker_id>/disk/add/",
+                view(self.disk_add),
+                name="workers_worker_disk_add",
+            ),
+            path(
+                "<path:worker_id>/disk/<str:os>/delete/",
+                view(self.disk_remove),
+                name="workers_worker_disk_delete",
+            ),
+        ]
+        return mine + super().get_urls()
+
+    def _page(
+        self,
+        request: HttpRequest,
+        worker: Worker,
+        title: str,
+        form: Form,
+        **context: Any,
+    ) -> HttpResponse:
+        return TemplateResponse(
+            request,
+            "workers/form.html",
+            {
+                **self.admin_site.each_context(request),
+                "opts": self.opts,
+                "title": title,
+                "worker": worker,
+                "form": form,
+                **context,
+            },
+        )
+
+    def _worker(self, request: HttpRequest, worker_id: str) -> Worker:
+        worker = selectors.workers().filter(pk=worker_id).first()
+        if worker is None:
+            raise Http404
+        if not self.has_change_permission(request, worker):
+            raise PermissionDenied
+        return worker
+
+    def _back(self, worker: Worker) -> HttpResponseRedirect:
+        return HttpResponseRedirect(
+            reverse("admin:workers_worker_change", args=[worker.pk])
+        )
+
+    def disk_add(self, request: HttpRequest, worker_id: str) -> HttpResponse:
+        """A new system disk: empty, a clone, or an image that was kept."""
+        worker = self._worker(request, worker_id)
+        nodes = [agent.id for agent in agents_enabled_for_disks()]
+        form = DiskForm(request.POST or None, nodes=nodes)
+        if request.method == "POST" and form.is_valid():
+            data = form.cleaned_data
+            actor = actor_of(request)
+            try:
+                spec = disks.disk_spec(
+                    type=data["type"],
+                    os=data["os"],
+                    name=data["name"] or None,
+                    size=data["size"] or None,
+                )
+                record = disks.disk_create(
+                    actor=actor,
+                    worker_id=worker.pk,
+                    spec=spec,
+                    disk_agent=data["disk_agent"] or None,
+                )
+                if data["set_default"]:
+                    services.worker_boot_set(
+                        actor=actor, worker_id=worker.pk, os=spec.os
+                    )
+            except ApplicationError as error:
+                form.add_error(
+                    error.field if error.field in form.fields else None, error.message
+                )
+            else:
+                for warning in record.get("warnings", []):
+                    self.message_user(request, warning, messages.WARNING)
+                self.message_user(request, _t("The disk was made."), messages.SUCCESS)
+                return self._back(worker)
+        title = _t("New disk for %(worker)s") % {"worker": worker.pk}
+        return self._page(request, worker, title, form, submit=_t("Make the disk"))
+
+    def disk_remove(
+        self, request: HttpRequest, worker_id: str, os: str
+    ) -> HttpResponse:
+        """Delete one system disk."""
+        worker = self._worker(request, worker_id)
+        disk = next((d for d in selectors.disks_of(worker.pk) if d.os == os), None)
+        if disk is None:
+            raise Http404
+        form = RemovalForm(request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                disks.disk_delete(
+                    actor=actor_of(request),
+                    worker_id=worker.pk,
+                    os=os,
+                    removal=Removal(**form.cleaned_data),
+                )
+            except ApplicationError as error:
+                form.add_error(None, error.message)
+            else:
+                self.message_user(
+                    request, _t("The disk was deleted."), messages.SUCCESS
+                )
+                return self._back(worker)
+        title = _t("Delete the %(os)s disk of %(worker)s") % {
+            "os": os,
+            "worker": worker.pk,
+        }
+        goes = [
+            _t("target %(iqn)s on node %(agent)s")
+            % {"iqn": disk.iqn, "agent": disk.agent},
+            _t("image %(file)s, only if you tick it below") % {"file": disk.filename},
+        ]
+        return self._page(
+            request,
+            worker,
+            title,
+            form,
+            goes=goes,
+            submit=_t("Delete the disk"),
+            danger=True,
+        )
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        """Delete a worker: first what goes and what stays, then it is done."""
+        worker = self._worker(request, object_id)
+        if not self.has_delete_permission(request, worker):
+            raise PermissionDenied
+        form = RemovalForm(request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                worker_delete(
+                    actor=actor_of(request),
+                    worker_id=worker.pk,
+                    removal=Removal(**form.cleaned_data),
+                )
+            except ApplicationError as error:
+                form.add_error(None, error.message)
+            else:
+                text = _t("Worker %(worker)s was deleted.") % {"worker": worker.pk}
+                self.message_user(request, text, messages.SUCCESS)
+                return HttpResponseRedirect(reverse("admin:workers_worker_changelist"))
+        title = _t("Delete worker %(worker)s") % {"worker": worker.pk}
+        return self._page(
+            request,
+            worker,
+            title,
+            form,
+            goes=_what_goes(worker),
+            submit=_t("Delete the worker"),
+            danger=True,
+        )
+
+
+def _status(disk: Disk) -> str:
+    return f" ({disk.status})" if disk.status else ""
+
+
+def _what_goes(worker: Worker) -> list[str]:
+    """What a deletion takes with it, line by line."""
+    lines = [
+        _t("the record of %(worker)s in state/workers.yml") % {"worker": worker.pk}
+    ]
+    for binding in selectors.bindings_named(worker.hostname):
+        words = " ".join(
+            [binding.mac, worker.hostname, binding.ip, *binding.tags]
+        ).strip()
+        lines.append(_t("the binding %(words)s in dhcp-hosts.conf") % {"words": words})
+    for disk in selectors.disks_of(worker.pk):
+        lines.append(
+            _t("target %(iqn)s on node %(agent)s")
+            % {"iqn": disk.iqn, "agent": disk.agent}
+        )
+        lines.append(
+            _t("image %(file)s, only if you tick it below") % {"file": disk.filename}
+        )
+    cd = selectors.cd_of(worker.pk)
+    if cd is not None:
+        lines.append(_t("install CD %(iqn)s (the ISO stays)") % {"iqn": cd.iqn})
+    return lines
