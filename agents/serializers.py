@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.fields import empty
 
@@ -70,6 +71,7 @@ class ProbeSerializer(StrictSerializer):
     )
 
 
+@extend_schema_field({"oneOf": [{"type": "string"}, {"type": "integer"}]})
 class SizeField(serializers.Field[Any, Any, Any, Any]):
     """A size as people write it, or bytes; the service checks it."""
 

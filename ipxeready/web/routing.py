@@ -34,7 +34,7 @@ def without_prefix(
 ) -> list[tuple[str, str, str, Any]]:
     """Drop the doubled paths below /api/cp from the OpenAPI schema, and the optional slash's mark."""
     return [
-        (re.sub(r"/\?(\\Z)?$", "", path) or "/", pattern, method, view)
+        (path.rstrip("/") or "/", pattern, method, view)
         for path, pattern, method, view in endpoints
         if not path.startswith(f"/{PREFIX}")
     ]
