@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_machine import Machine
-from lab_network import Network
-from lab_site import Site
+
+from tests.lab.lab_machine import Machine
+from tests.lab.lab_network import Network
+from tests.lab.lab_site import Site
 
 _PROGRAMS = ("ip", "dnsmasq", "tgtd", "tgtadm", "qemu-system-x86_64")
 ARTIFACTS = Path(__file__).parent / "artifacts"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab_network import Network
-from lab_process import Process
+from tests.lab.lab_network import Network
+from tests.lab.lab_process import Process
 
 
 class Machine:

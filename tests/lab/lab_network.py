@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from lab_process import run
+from tests.lab.lab_process import run
 
 #: Addresses for documentation (RFC 5737, RFC 4193): nothing outside has them.
 CONTROLLER = "192.0.2.1"

@@ -38,6 +38,14 @@ def _die_with(parent: int) -> Callable[[], None]:
     return prepare
 
 
+def _clean_environment() -> dict[str, str]:
+    """Ours without what the test runner told Django, and without what a developer told the product."""
+    ours = ("DJANGO_", "IPXE_", "PYTEST_", "TGT_")
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(ours)
+    }
+
+
 class Process:
     """A program in a namespace; what it says is logged, and can be waited for."""
 
@@ -63,7 +71,7 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **(env or {})},
+            env={**_clean_environment(), **(env or {})},
             cwd=cwd,
             preexec_fn=_die_with(os.getpid()),
         )

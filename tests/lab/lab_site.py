@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab_network import CONTROLLER, RANGE, STORAGE, Network
-from lab_process import Process, python, run
-
 from ipxeready.storage.paths import Layout
+from tests.lab.lab_network import CONTROLLER, RANGE, STORAGE, Network
+from tests.lab.lab_process import Process, python, run
 from workers import dnsmasq_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
