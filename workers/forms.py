@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from ipxeready.storage.iqn import OSES
@@ -16,6 +17,12 @@ if TYPE_CHECKING:  # Django's classes take a parameter in their stubs only
     _ModelForm = forms.ModelForm[Worker]
 else:
     _ModelForm = forms.ModelForm
+
+
+def _capitals(form: forms.BaseForm) -> None:
+    """Labels as Django writes those of model fields."""
+    for field in form.fields.values():
+        field.label = capfirst(field.label)
 
 
 class WorkerForm(_ModelForm):
@@ -47,6 +54,7 @@ class WorkerForm(_ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        _capitals(self)
         worker = self.instance
         if worker._state.adding:
             return
@@ -92,11 +100,16 @@ class DiskForm(forms.Form):
 
     def __init__(self, *args: Any, nodes: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        _capitals(self)
         self.fields["disk_agent"].choices = [("", "-"), *((n, n) for n in nodes)]  # type: ignore[attr-defined]
 
 
 class RemovalForm(forms.Form):
     """How to delete."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _capitals(self)
 
     delete_file = forms.BooleanField(
         label=_("delete the image files too (they cannot be brought back)"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
 from ipxeready.actors import Actor
@@ -12,6 +13,10 @@ from ipxeready.users import services
 from ipxeready.users.forms import OperatorForm
 from ipxeready.users.models import Operator
 from ipxeready.web.admin import FileBackedAdmin
+
+
+# Roles take the place of groups; the app is only there because Django's admin asks for it.
+admin.site.unregister(Group)
 
 
 @admin.register(Operator)
