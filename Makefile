@@ -11,7 +11,7 @@ APT_TEST := qemu-system-x86 qemu-utils qemu-block-extra ipxe-qemu seabios ovmf l
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test test-deps test-lab lint format bench check
+.PHONY: help run install packages test test-deps test-lab lint format bench check
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,14 +19,15 @@ help: ## show this list
 run: install ## everything on this machine: target daemon, agent, control plane (IFACE= RANGE= adds DHCP)
 	@exec $(BIN)/python -m ipxeready.local
 
-install: ## Debian packages (as root) and the locked Python packages
+install: packages $(VENV)/.installed ## Debian packages (as root) and the locked Python packages
+
+packages:
 	@deploy/apt-install $(APT_RUN)
-	@$(MAKE) --no-print-directory $(VENV)/.installed
 
 # The stamp holds as long as the lock file does.
-$(VENV)/.installed: requirements.lock
+$(VENV)/.installed: requirements.lock | packages
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
 	@touch $@
 
 test-deps: install ## what the tests need besides
