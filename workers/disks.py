@@ -17,6 +17,7 @@ from agents.models import Agent
 from agents.protocol import DiskRequest, Target
 from agents.selectors import agent_get
 from agents.selectors import agents as all_agents
+from agents.together import ask_all
 from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, SYSTEM, Actor
 from ipxeready.errors import (
@@ -447,10 +448,20 @@ def _verb(disk: Disk) -> str:
 
 
 def settle_all() -> None:
-    """Settle every disk that a crash left under way; nodes that do not answer are left for later."""
+    """Settle every disk that a crash left under way; nodes that do not answer are left for later.
+
+    Nodes are looked at side by side first: a dead one costs the start one time limit, not one for each disk.
+    """
     ensure_fresh(wait=True)
-    for disk in list(Disk.objects.exclude(status="")):
+    left = list(Disk.objects.exclude(status=""))
+    nodes = all_agents().filter(pk__in={disk.agent for disk in left})
+    limit = settings.IPXE.agent_timeout
+    answers = ask_all(nodes, lambda agent: NodeClient(agent).health(), limit)
+    for disk in left:
         try:
+            answer = answers.get(disk.agent)
+            if isinstance(answer, ApplicationError):
+                raise answer
             settle_disk(disk)
         except (ApplicationError, OSError) as error:
             log.warning("%s stays %s: %s", disk.iqn, disk.status, error)
