@@ -14,7 +14,6 @@ from ipxeready.users.forms import OperatorForm
 from ipxeready.users.models import Operator
 from ipxeready.web.admin import FileBackedAdmin
 
-
 # Roles take the place of groups; the app is only there because Django's admin asks for it.
 admin.site.unregister(Group)
 
