@@ -108,9 +108,8 @@ class AgentDetail(ApiView):
         """Take a node out of the registry; 409 while workers have something on it."""
         strict_query(request, {})
         no_body(request)
-        agent = selectors.agent_get(agent_id)
-        services.agent_delete(actor=self.actor, agent_id=agent.id)
-        return Response({"deleted": agent.id})
+        gone = services.agent_delete(actor=self.actor, agent_id=agent_id)
+        return Response({"deleted": gone})
 
 
 class AgentProbe(ApiView):

@@ -20,7 +20,7 @@ from agents.validators import (
 from audit.services import record_quietly
 from ipxeready import index
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, Actor
-from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
+from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unavailable
 from ipxeready.index import Transaction
 
 #: Who uses a node: each returns names of workers with something on it. The apps above fill it.
@@ -94,7 +94,12 @@ def agent_update(
     name = str(agent_id).lower()
     with index.writing(actor=actor, op="agent.update") as tx:
         record = _existing(tx, name)
-        before = selectors.agent_get(name)
+        before = selectors.agent_find(name)
+        if before is None:
+            raise Unavailable(
+                f"the record {name} of config/agents.yml does not validate; mend it in the file first",
+                code="state.invalid",
+            )
         moved = changes.get("base_url", before.base_url) != before.base_url
         if moved and not token and before.token:
             # The old token would go to a place that its owner did not choose.
@@ -119,8 +124,8 @@ def agent_update(
     return selectors.agent_get(name)
 
 
-def agent_delete(*, actor: Actor, agent_id: str) -> None:
-    """Take a node out of the registry; Conflict while workers have disks or CDs on it."""
+def agent_delete(*, actor: Actor, agent_id: str) -> str:
+    """Take a node out of the registry and return its id; Conflict while workers have disks or CDs on it."""
     actor.require(ADMINISTRATOR)
     name = str(agent_id).lower()
     with index.writing(actor=actor, op="agent.delete") as tx:
@@ -135,6 +140,7 @@ def agent_delete(*, actor: Actor, agent_id: str) -> None:
             )
         tx.yaml("agents").remove(name)
         tx.log(agent=name)
+    return name
 
 
 def agent_probe(
