@@ -27,9 +27,13 @@ class Throttle:
     MOST = 4.0
     FORGET = 300.0
     REMEMBERED = 10_000  # addresses; beyond it the oldest go
+    WAITING = (
+        2  # at once in this process: guessing must not keep the threads that boots need
+    )
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._waiting = threading.BoundedSemaphore(self.WAITING)
         self._failures: dict[str, tuple[int, float]] = {}
 
     def delay(self, address: str) -> float:
@@ -39,6 +43,19 @@ class Throttle:
         if count <= self.FREE or time.monotonic() - last > self.FORGET:
             return 0.0
         return min(self.MOST, (count - self.FREE) * self.STEP)
+
+    def wait(self, address: str) -> bool:
+        """Wait as long as `address` must; False when too many wait already: not now, then."""
+        delay = self.delay(address)
+        if not delay:
+            return True
+        if not self._waiting.acquire(blocking=False):
+            return False
+        try:
+            time.sleep(delay)
+        finally:
+            self._waiting.release()
+        return True
 
     def failed(self, address: str) -> None:
         """Count a failure."""
@@ -73,7 +90,8 @@ class FileBackend(BaseBackend):
         if username is None or password is None:
             return None
         address = (client_address(request) if request else None) or "local"
-        time.sleep(throttle.delay(address))
+        if not throttle.wait(address):
+            raise PermissionDenied
         user = self.get_user(username.strip().lower())
         if user is None or not user.is_active:
             make_password(password)

@@ -239,3 +239,26 @@ def test_the_throttle_forgets_addresses_rather_than_grow() -> None:
     for number in range(Throttle.REMEMBERED + 50):
         throttle.failed(str(number))
     assert len(throttle._failures) == Throttle.REMEMBERED
+
+
+def test_those_who_guess_do_not_keep_all_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    throttle = Throttle()
+    for _ in range(10):
+        throttle.failed("192.0.2.1")
+    turned_away = []
+    waits = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) < Throttle.WAITING:
+            throttle.wait("192.0.2.1")
+        else:
+            turned_away.append(throttle.wait("192.0.2.1"))
+
+    monkeypatch.setattr("ipxeready.users.backends.time.sleep", sleep)
+    assert throttle.wait("192.0.2.1")
+    assert turned_away == [False]
+    assert throttle.wait("192.0.2.2")
+    assert len(waits) == Throttle.WAITING
