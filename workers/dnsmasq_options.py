@@ -29,6 +29,7 @@ def command(
         *(f"--conf-file={layout.dnsmasq / name}" for name in files),
         f"--interface={interface}",
         f"--dhcp-range={dhcp_range}",
+        "--dhcp-option=option:router",  # no gateway; else dnsmasq names itself
         f"--tftp-root={layout.tftp}",
         f"--dhcp-hostsfile={layout.dhcp_hosts}",
         f"--dhcp-leasefile={lease_file}",

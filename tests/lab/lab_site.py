@@ -56,20 +56,19 @@ class Dnsmasq(Process):
         extra: tuple[str, ...] = (),
     ) -> None:
         self.pid_file = folder / "dnsmasq.pid"
+        command = dnsmasq_options.command(
+            layout,
+            interface="eth0",
+            dhcp_range=RANGE,
+            lease_file=folder / "dnsmasq.leases",
+            pid_file=self.pid_file,
+            fast_start=fast_start,
+        )
+        # A process that changes its user or group is no longer told when its parent dies.
+        root = {"--user=root", "--group=root"} - set(command)
         super().__init__(
             "dnsmasq",
-            [
-                *dnsmasq_options.command(
-                    layout,
-                    interface="eth0",
-                    dhcp_range=RANGE,
-                    lease_file=folder / "dnsmasq.leases",
-                    pid_file=self.pid_file,
-                    fast_start=fast_start,
-                ),
-                "--log-dhcp",
-                *extra,
-            ],
+            [*command, *root, "--log-dhcp", *extra],
             artifacts=artifacts,
             namespace=network.controller,
             env={"LC_ALL": "C"},
