@@ -22,11 +22,10 @@ from ipxeready.errors import ApplicationError
 from ipxeready.web.actors import actor_of
 from ipxeready.web.admin import FileBackedAdmin
 from workers import disks, selectors, services
-from workers.disks import Removal
 from workers.filters import WorkerFilterSet
 from workers.forms import DiskForm, RemovalForm, WorkerForm
 from workers.models import Disk, Worker
-from workers.removal import worker_delete
+from workers.removal import Removal, disk_delete, worker_delete
 
 
 class HasDiskFilter(admin.SimpleListFilter):
@@ -263,7 +262,7 @@ class WorkerAdmin(FileBackedAdmin):
         form = RemovalForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
             try:
-                disks.disk_delete(
+                disk_delete(
                     actor=actor_of(request),
                     worker_id=worker.pk,
                     os=os,

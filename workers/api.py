@@ -13,9 +13,8 @@ from ipxeready.web.pagination import AskedForPagination
 from ipxeready.web.serializers import no_body, strict_query
 from ipxeready.web.views import ApiView
 from workers import disks, selectors, services
-from workers.disks import Removal
 from workers.filters import WorkerFilterSet
-from workers.removal import worker_delete
+from workers.removal import Removal, disk_delete, worker_delete
 from workers.serializers import (
     DefaultOsSerializer,
     DiskCreateSerializer,
@@ -146,7 +145,7 @@ class WorkerDiskView(ApiView):
         no_body(request)
         asked = strict_query(request, {"delete_file": False, **_DELETION})
         return Response(
-            disks.disk_delete(
+            disk_delete(
                 actor=self.actor, worker_id=worker_id, os=os, removal=Removal(**asked)
             )
         )

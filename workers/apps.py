@@ -13,13 +13,17 @@ class WorkersConfig(AppConfig):
     verbose_name = _("Workers")
 
     def ready(self) -> None:
-        """Make both files known to the index."""
+        """Make both files known to the index, and to the nodes' registry who uses a node."""
+        from agents.services import IN_USE
         from ipxeready.index import register
         from ipxeready.startup import at_start
         from workers.adapters import WorkersSource
-        from workers.disks import settle_all
         from workers.hostsfile import HostsSource
+        from workers.selectors import workers_on
+        from workers.settle import settle_all
 
         register(WorkersSource())
         register(HostsSource())
         at_start(settle_all)
+        if workers_on not in IN_USE:
+            IN_USE.append(workers_on)

@@ -1,13 +1,16 @@
-"""Deleting a worker: its CD and disks on the nodes, then ledger, binding and reload in one write."""
+"""Deleting disks and workers: nodes and sessions are asked before anything goes; what was done stays recorded."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 
 from agents.client import NodeClient
+from agents.protocol import Target
 from agents.selectors import agent_get
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import (
@@ -16,128 +19,258 @@ from ipxeready.errors import (
     NodeRefused,
     NotFound,
     Unavailable,
+    UpstreamFailed,
 )
 from ipxeready.index import writing
+from ipxeready.index.writer import Transaction
 from ipxeready.storage.inflight import claim
 from workers import selectors
 from workers.choices import DELETING
-from workers.disks import (
-    Removal,
-    change_disk,
-    drop_disk,
-    refuse_in_use,
-    remove_on_node,
-)
 from workers.dnsmasq import reload_after
-from workers.models import Cd
+from workers.ledger import disk_change, disk_drop
+from workers.models import Cd, Disk, Worker
 from workers.services import removed
+from workers.settle import mark
+from workers.validators import check_os
+
+#: A node that is not there, is not registered, or is something else by now.
+_GONE = (Unavailable, NotFound, UpstreamFailed)
+
+
+@dataclass(frozen=True)
+class Removal:
+    """How to delete: the image too, whether a missing target is well, in use is forced, a lost node is forgotten."""
+
+    delete_file: bool = False
+    ignore_missing_target: bool = False
+    force: bool = False
+    forget: bool = False
+
+
+def disk_delete(
+    *, actor: Actor, worker_id: str, os: str, removal: Removal
+) -> dict[str, Any]:
+    """Delete one system disk of a worker; the record. Conflict while a session is open, unless forced."""
+    actor.require(OPERATOR)
+    worker = selectors.worker_get(worker_id)
+    system = check_os(os)
+    with ExitStack() as stack:
+        _claim(stack, worker.worker_id, system)
+        disk = selectors.disk_of(worker.worker_id, system)
+        if disk is None:
+            raise NotFound(f"worker {worker.worker_id} has no {system} disk")
+        _refuse_in_use([disk], removal)
+        with writing(actor=actor, op="worker.disk.delete") as tx:
+            disk_change(tx, worker.worker_id, system, status=DELETING)
+            tx.log(status="started", **_told(disk, removal))
+        try:
+            _remove(disk, removal)
+        except ApplicationError as error:
+            with writing(actor=actor, op="worker.disk.delete") as tx:
+                _as_before(tx, disk, error)
+                told = _told(disk, removal)
+                tx.log(status="failed", **told, error=error.message[:500])
+            raise
+        with writing(actor=actor, op="worker.disk.delete") as tx:
+            disk_drop(tx, worker.worker_id, system)
+            tx.log(**_told(disk, removal))
+            return selectors.record_of(selectors.worker_get(worker.worker_id))
 
 
 def worker_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str, Any]:
-    """Delete a worker with all that belongs to it: `{deleted, delete_disk, dnsmasq_removed}`.
-
-    Nodes and sessions are asked before anything goes. What was done on a node before a failure stays recorded.
-    """
+    """Delete a worker with all that belongs to it: `{deleted, delete_disk, dnsmasq_removed}`."""
     actor.require(OPERATOR)
     worker = selectors.worker_get(worker_id)
     name = worker.worker_id
     with ExitStack() as stack:
+        claimed = {disk.os for disk in selectors.disks_of(name)}
+        for system in sorted(claimed):
+            _claim(stack, name, system)
         disks = selectors.disks_of(name)
-        for disk in disks:
-            mark = f"disk-{name}.{disk.os}"
-            if not stack.enter_context(claim(settings.IPXE_LAYOUT.run, mark)):
-                raise Conflict(
-                    f"the {disk.os} disk of {name} is being worked on; try again"
-                )
-        refuse_in_use(disks, removal)
+        if late := [disk.os for disk in disks if disk.os not in claimed]:
+            raise _given_meanwhile(name, late[0])
         cd = selectors.cd_of(name)
-        if cd is not None:
-            _refuse_cd_in_use(cd, removal)
-        if disks or cd:
+        things: list[Disk | Cd] = [*([cd] if cd else []), *disks]
+        _refuse_in_use(things, removal)
+        if things:
             with writing(actor=actor, op="delete_worker") as tx:
                 for disk in disks:
-                    change_disk(tx, name, disk.os, status=DELETING)
+                    disk_change(tx, name, disk.os, status=DELETING)
                 tx.log(status="started", worker_id=name, hostname=worker.hostname)
-        done: list[str] = []
-        try:
-            if cd is not None:
-                _remove_cd(cd, removal)
-                done.append(cd.iqn)
-            for disk in disks:
-                remove_on_node(disk, removal)
-                done.append(disk.iqn)
-                with writing(actor=actor, op="worker.disk.delete") as tx:
-                    drop_disk(tx, name, disk.os)
-                    tx.log(
-                        worker_id=name,
-                        agent=disk.agent,
-                        os=disk.os,
-                        iqn=disk.iqn,
-                        delete_file=removal.delete_file,
-                    )
-        except ApplicationError as error:
-            _stop(actor, name, disks, done, error)
-            raise
+        _remove_all(actor, worker, things, removal)
         return _forget(actor, name, removal)
 
 
-def _refuse_cd_in_use(cd: Cd, removal: Removal) -> None:
-    try:
-        targets = NodeClient(agent_get(cd.agent)).targets()
-    except (Unavailable, NotFound) as error:
-        if removal.forget:
-            return
-        raise Unavailable(
-            f"node {cd.agent} of the install CD cannot be asked: {error.message}. Nothing was "
-            "changed. forget=true takes it off the ledger only.",
-            code="agent.unreachable",
-        ) from error
-    sessions = [s for t in targets if t["iqn"] == cd.iqn for s in t["sessions"]]
-    if sessions and not removal.force:
-        who = ", ".join(s["initiator"] for s in sessions)
-        raise Conflict(f"the install CD is in use by {who}; force=true cuts it off")
+def _claim(stack: ExitStack, worker_id: str, os: str) -> None:
+    if not stack.enter_context(claim(settings.IPXE_LAYOUT.run, mark(worker_id, os))):
+        raise Conflict(
+            f"os: the {os} disk of {worker_id} is being worked on; try again when that is done"
+        )
 
 
-def _remove_cd(cd: Cd, removal: Removal) -> None:
+def _given_meanwhile(worker_id: str, os: str) -> Conflict:
+    return Conflict(
+        f"{worker_id} was given a {os} disk meanwhile; delete it again to go on"
+    )
+
+
+def _told(disk: Disk, removal: Removal) -> dict[str, Any]:
+    """What every audit line of a disk's deletion says."""
+    return {
+        "worker_id": disk.worker_id,
+        "agent": disk.agent,
+        "os": disk.os,
+        "iqn": disk.iqn,
+        "delete_file": removal.delete_file,
+        "forced": removal.force or None,
+        "forgotten": removal.forget or None,
+    }
+
+
+# --- before anything goes ----------------------------------------------------
+
+
+def _refuse_in_use(things: Sequence[Disk | Cd], removal: Removal) -> None:
+    """Conflict names the initiators, Unavailable the node that is gone, NotFound the target."""
+    asked: dict[str, list[Target]] = {}
+    lost: set[str] = set()
+    for thing in things:
+        if thing.agent in lost:
+            continue
+        try:
+            if thing.agent not in asked:
+                asked[thing.agent] = NodeClient(agent_get(thing.agent)).targets()
+        except _GONE as error:
+            if not removal.forget:
+                raise _cannot_ask(thing, error) from error
+            lost.add(thing.agent)
+            continue
+        target = next((t for t in asked[thing.agent] if t["iqn"] == thing.iqn), None)
+        _refuse_target(thing, target, removal)
+
+
+def _cannot_ask(thing: Disk | Cd, error: ApplicationError) -> ApplicationError:
+    words = (
+        f"node {thing.agent} of {_what(thing)} cannot be asked: {error.message}. Nothing was "
+        "changed. forget=true takes it off the ledger only."
+    )
+    if isinstance(error, UpstreamFailed):
+        return UpstreamFailed(words, code=error.code)
+    return Unavailable(words, code="agent.unreachable")
+
+
+def _refuse_target(thing: Disk | Cd, target: Target | None, removal: Removal) -> None:
+    if target is None:
+        # A CD has nothing to lose, and a disk under way may have come that far already.
+        if isinstance(thing, Disk) and not thing.status:
+            if removal.ignore_missing_target:
+                return
+            raise NotFound(
+                f"node {thing.agent} has no target {thing.iqn}. ignore_missing_target=true "
+                "deletes the disk all the same."
+            )
+        return
+    if target["sessions"] and not removal.force:
+        who = ", ".join(
+            f"{s['initiator']} ({s['address']})" for s in target["sessions"]
+        )
+        raise Conflict(
+            f"{_what(thing)} is in use by {who}. Shut the machine down first; force=true "
+            "cuts it off."
+        )
+
+
+def _what(thing: Disk | Cd) -> str:
+    kind = f"{thing.os} disk" if isinstance(thing, Disk) else "install CD"
+    return f"the {kind} of {thing.worker_id}"
+
+
+# --- on the nodes --------------------------------------------------------------
+
+
+def _remove(thing: Disk | Cd, removal: Removal) -> None:
+    """Delete the target, and a disk's image when asked; what is missing already counts as done where allowed."""
+    is_disk = isinstance(thing, Disk)
     try:
-        NodeClient(agent_get(cd.agent)).delete(
-            cd.iqn, delete_file=False, force=removal.force
+        NodeClient(agent_get(thing.agent)).delete(
+            thing.iqn,
+            delete_file=is_disk and removal.delete_file,
+            force=removal.force,
         )
     except NodeRefused as error:
-        if error.status != 404:
+        under_way = not isinstance(thing, Disk) or bool(thing.status)
+        if error.status != 404 or not (removal.ignore_missing_target or under_way):
             raise
-    except (Unavailable, NotFound):
+    except _GONE:
         if not removal.forget:
             raise
 
 
-def _stop(
-    actor: Actor, name: str, disks: list[Any], done: list[str], error: ApplicationError
+def _remove_all(
+    actor: Actor, worker: Worker, things: Sequence[Disk | Cd], removal: Removal
 ) -> None:
-    """A node said no: the disks that are left are there as before."""
-    with writing(actor=actor, op="delete_worker") as tx:
-        if isinstance(error, NodeRefused):
-            for disk in disks:
-                if disk.iqn not in done:
-                    change_disk(tx, name, disk.os, status=disk.status or None)
-        tx.log(
-            status="failed",
-            worker_id=name,
-            done=done or None,
-            error=error.message[:500],
-        )
+    done: list[str] = []
+    for at, thing in enumerate(things):
+        try:
+            _remove(thing, removal)
+        except ApplicationError as error:
+            with writing(actor=actor, op="delete_worker") as tx:
+                _as_before(tx, thing, error)
+                for other in things[at + 1 :]:
+                    _restore(tx, other)
+                tx.log(
+                    status="failed",
+                    worker_id=worker.worker_id,
+                    hostname=worker.hostname,
+                    agent=thing.agent,
+                    done=done or None,
+                    error=error.message[:500],
+                )
+            raise _with_done(error, done) from error
+        done.append(thing.iqn)
+        if isinstance(thing, Disk):
+            with writing(actor=actor, op="worker.disk.delete") as tx:
+                disk_drop(tx, worker.worker_id, thing.os)
+                tx.log(**_told(thing, removal))
+
+
+def _with_done(error: ApplicationError, done: list[str]) -> ApplicationError:
+    """The refusal, naming what is gone already."""
+    if not done:
+        return error
+    words = f"already deleted: {', '.join(done)}; then: "
+    if isinstance(error, NodeRefused):
+        said = f"{words}{error.error}"
+        return NodeRefused(agent=error.agent, status=error.status, error=said)
+    error.message = words + error.message
+    return error
+
+
+def _as_before(tx: Transaction, thing: Disk | Cd, error: ApplicationError) -> None:
+    """The node refused: the disk is there as before. Without an answer it stays `deleting`, to be settled."""
+    if isinstance(error, NodeRefused) or error.extra.get("sent") is False:
+        _restore(tx, thing)
+
+
+def _restore(tx: Transaction, thing: Disk | Cd) -> None:
+    if not isinstance(thing, Disk):
+        return
+    if selectors.disk_of(thing.worker_id, thing.os) is not None:
+        disk_change(tx, thing.worker_id, thing.os, status=thing.status or None)
+
+
+# --- the worker itself -----------------------------------------------------------
 
 
 def _forget(actor: Actor, name: str, removal: Removal) -> dict[str, Any]:
     with writing(actor=actor, op="delete_worker") as tx:
         worker = selectors.worker_get(name)
-        left = selectors.disks_of(name)
-        if left:
-            raise Conflict(
-                f"{name} was given a {left[0].os} disk meanwhile; delete it again to go on"
-            )
+        if left := selectors.disks_of(name):
+            raise _given_meanwhile(name, left[0].os)
         tx.yaml("workers").remove(name)
-        gone = tx.hosts.unbind_hostname(worker.hostname)
+        gone = []
+        if selectors.worker_named(worker.hostname) is None:
+            gone = tx.hosts.unbind_hostname(worker.hostname)
         reloading = reload_after(tx) if gone else None
         tx.log(
             worker_id=name,

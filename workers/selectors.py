@@ -51,6 +51,11 @@ def disks_of(worker_id: str) -> list[Disk]:
     return list(Disk.objects.filter(worker_id=worker_id).order_by("position"))
 
 
+def disk_of(worker_id: str, os: str) -> Disk | None:
+    """The worker's disk of that system."""
+    return Disk.objects.filter(worker_id=worker_id, os=os).first()
+
+
 def cd_of(worker_id: str) -> Cd | None:
     """The worker's install CD."""
     return Cd.objects.filter(worker_id=worker_id).first()
@@ -79,7 +84,11 @@ def records(rows: Iterable[Worker]) -> list[dict[str, Any]]:
         }
         if len(macs) > 1:
             record["macs"] = macs
-        found.append(record | row.data | {"hostname": row.hostname, "state": row.state})
+        # What the file says never hides what we look up: a hand-written `mac` is not the binding.
+        rest = {
+            k: v for k, v in row.data.items() if k not in ("worker_id", "mac", "macs")
+        }
+        found.append(record | rest | {"hostname": row.hostname, "state": row.state})
     return found
 
 

@@ -12,12 +12,13 @@ from ipxeready.index import writing
 from ipxeready.index.writer import Transaction
 from ipxeready.storage.hostnames import check_hostname
 from ipxeready.storage.hosts import HostsLine
-from ipxeready.storage.iqn import OSES, target_iqn
+from ipxeready.storage.iqn import OSES, cd_iqn, target_iqn
 from ipxeready.storage.mac import normalize_mac
 from workers import selectors
-from workers.adapters import derived_state, normalized
+from workers.adapters import normalized
 from workers.choices import CREATING, DELETING
 from workers.dnsmasq import reload_after
+from workers.ledger import record_get, record_put
 from workers.models import Binding, Worker
 from workers.validators import (
     check_arch,
@@ -75,6 +76,7 @@ def _hostname(worker_id: str, hostname: str | None) -> str:
         name = check_hostname(str(hostname))
     for os in OSES:
         target_iqn(settings.IPXE.iqn_base, name, os)
+    cd_iqn(settings.IPXE.iqn_base, name)
     return name
 
 
@@ -197,8 +199,7 @@ def worker_boot_set(
         )
     with writing(actor=actor, op="worker.boot.set") as tx:
         worker = selectors.worker_get(worker_id)
-        draft = tx.yaml("workers")
-        record = normalized(draft.get(worker.worker_id))
+        record = record_get(tx, worker.worker_id)
         if os is not UNSET:
             record["default_os"] = None if os is None else _bootable(worker, os)
         boot = dict(record.get("boot") or {})
@@ -213,7 +214,7 @@ def worker_boot_set(
         record["boot"] = {
             key: value for key, value in boot.items() if value is not None
         }
-        put_record(tx, worker.worker_id, record)
+        record_put(tx, worker.worker_id, record)
         fresh = selectors.worker_get(worker.worker_id)
         tx.log(
             worker_id=worker.worker_id,
@@ -242,13 +243,3 @@ def _bootable(worker: Worker, os: Any) -> str:
             field="os",
         )
     return name
-
-
-def put_record(tx: Transaction, worker_id: str, record: dict[str, Any]) -> None:
-    """Write a worker's record with its state derived and empty choices left out."""
-    full = dict(record)
-    full["state"] = derived_state(full["disks"], full.get("cd"))
-    for key in ("default_os", "boot"):
-        if not full.get(key):
-            full.pop(key, None)
-    tx.yaml("workers").put(worker_id, full)

@@ -17,7 +17,7 @@ def check_id(text: Any, field: str) -> str:
     value = str(text).strip().lower()
     if not _ID.fullmatch(value):
         raise Invalid(
-            f"{_short(text)} must be 1 to 63 letters, digits, dots, hyphens or underscores, "
+            f"{shown(text)} must be 1 to 63 letters, digits, dots, hyphens or underscores, "
             "beginning with a letter or digit",
             field=field,
         )
@@ -33,7 +33,7 @@ def check_os(text: Any, field: str = "os") -> str:
     """A system's name, lower-cased."""
     value = str(text).strip().lower()
     if value not in OSES:
-        raise Invalid(f"{_short(text)} must be one of {', '.join(OSES)}", field=field)
+        raise Invalid(f"{shown(text)} must be one of {', '.join(OSES)}", field=field)
     return value
 
 
@@ -42,7 +42,7 @@ def check_arch(text: Any) -> str:
     value = str(text).strip().lower()
     if not re.fullmatch(r"[a-z0-9_]{1,32}", value):
         raise Invalid(
-            f"{_short(text)} must be 1 to 32 letters, digits or underscores, such as x86_64",
+            f"{shown(text)} must be 1 to 32 letters, digits or underscores, such as x86_64",
             field="arch",
         )
     return value
@@ -53,7 +53,7 @@ def check_menu_default(text: Any, field: str = "menu_default") -> str:
     value = str(text).strip().lower()
     if value not in MENU_DEFAULTS:
         raise Invalid(
-            f"{_short(text)} must be one of {', '.join(MENU_DEFAULTS)}", field=field
+            f"{shown(text)} must be one of {', '.join(MENU_DEFAULTS)}", field=field
         )
     return value
 
@@ -64,13 +64,14 @@ def check_menu_timeout(value: Any, field: str = "menu_timeout") -> int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
         raise Invalid(
-            f"{_short(value)} must be whole milliseconds from 0 to {2**31 - 1}; "
+            f"{shown(value)} must be whole milliseconds from 0 to {2**31 - 1}; "
             "0 waits for a key for ever",
             field=field,
         )
     return value
 
 
-def _short(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value for an error message, cut where it is long."""
     text = repr(value)
     return text if len(text) <= 100 else text[:97] + "..."
