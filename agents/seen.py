@@ -28,26 +28,33 @@ def _path() -> Path:
     return folder / "node-backends.json"
 
 
-def _load() -> dict[str, list[str]]:
-    """The notes of all processes, read again only when the file has changed."""
+def stamp() -> tuple[str, int, int, int] | None:
+    """Identifies the notes: as long as it stays equal, no node was seen with another backend."""
     path = _path()
     try:
         status = os.stat(path)  # noqa: PTH116 - in the boot path
     except OSError:
+        return None
+    return str(path), status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _load() -> dict[str, list[str]]:
+    """The notes of all processes, read again only when the file has changed."""
+    present = stamp()
+    if present is None:
         return {}
-    stamp = (str(path), status.st_ino, status.st_mtime_ns, status.st_size)
     with _guard:
-        if _known["stamp"] == stamp:
+        if _known["stamp"] == present:
             found: dict[str, list[str]] = _known["nodes"]
             return found
     try:
-        nodes = json.loads(path.read_bytes())
+        nodes = json.loads(_path().read_bytes())
     except (OSError, ValueError):
         nodes = {}
     if not isinstance(nodes, dict):
         nodes = {}
     with _guard:
-        _known.update(stamp=stamp, nodes=nodes)
+        _known.update(stamp=present, nodes=nodes)
     return nodes
 
 

@@ -23,10 +23,11 @@ class RegistrationFull(Conflict):
 
 @dataclass(frozen=True)
 class Arrival:
-    """A machine that asks: its MAC, and the hostname it is to be bound to (None: a new one)."""
+    """A machine that asks: its MAC, the hostname it is to be bound to (None: a new one), its address."""
 
     mac: str
     hostname: str | None = None
+    client: str | None = None
 
 
 def register(actor: Actor, mac: str, hostname: str | None = None) -> str:
@@ -34,7 +35,7 @@ def register(actor: Actor, mac: str, hostname: str | None = None) -> str:
 
     Raises RegistrationFull at the limit and Unavailable when files or lock do not allow it; then nothing was written.
     """
-    return _waiting.submit(actor, Arrival(mac, hostname))
+    return _waiting.submit(actor, Arrival(mac, hostname, actor.client))
 
 
 def _handle(tx: Transaction, arrivals: list[Arrival]) -> list[str | Exception]:
@@ -76,32 +77,47 @@ def _decide(
     if bound is not None:
         if bound.hostname and selectors.worker_named(bound.hostname) is None:
             # Bound by hand to a name without a record: the record comes, the line stays.
-            _add_record(tx, bound.hostname, arrival.mac)
+            _add_record(tx, bound.hostname, arrival)
         return bound.hostname, False, False
-    if arrival.hostname and arrival.hostname not in new:
-        worker = selectors.worker_named(arrival.hostname)
-        if worker is not None and not selectors.macs_of(arrival.hostname):
-            tx.log(
-                op="worker.mac.update",
-                worker_id=worker.worker_id,
-                hostname=worker.hostname,
-                new_mac=arrival.mac,
-                changed=True,
+    worker = selectors.worker_named(arrival.hostname) if arrival.hostname else None
+    if worker is not None:
+        if worker.hostname in new or selectors.bindings_named(worker.hostname):
+            raise Conflict(
+                "the hostname that this machine sends is bound to another machine"
             )
-            return worker.hostname, True, False
+        tx.log(
+            op="worker.mac.update",
+            client=arrival.client,
+            worker_id=worker.worker_id,
+            hostname=worker.hostname,
+            new_mac=arrival.mac,
+            changed=True,
+        )
+        return worker.hostname, True, False
     if room <= 0:
         raise RegistrationFull(
             f"{settings.IPXE.auto_register_max} registered workers wait without a disk: "
             "no more are registered. Give them disks, delete them, or raise IPXE_CP_AUTO_REGISTER_MAX"
         )
     name = f"worker-{serial:02d}"
-    _add_record(tx, name, arrival.mac)
+    _add_record(tx, name, arrival)
     return name, True, True
 
 
-def _add_record(tx: Transaction, name: str, mac: str) -> None:
+def _add_record(tx: Transaction, name: str, arrival: Arrival) -> None:
+    if selectors.workers().filter(pk=name).exists():
+        raise Conflict(
+            f"dhcp-hosts.conf binds this machine to {name}, which is the id of a worker with "
+            "another hostname; correct one of the two"
+        )
     tx.yaml("workers").put(name, normalized({"hostname": name}))
-    tx.log(op="auto_register", worker_id=name, hostname=name, mac=mac)
+    tx.log(
+        op="auto_register",
+        client=arrival.client,
+        worker_id=name,
+        hostname=name,
+        mac=arrival.mac,
+    )
 
 
 _waiting: Grouped[Arrival, str] = Grouped("auto_register", _handle)

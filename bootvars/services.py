@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.conf import settings
 
 from agents.selectors import agent_find, iscsi_sep, iscsi_server_of
-from audit.services import record_quietly
+from bootvars.notes import note
 from bootvars.registration import RegistrationFull, register
 from bootvars.runtime import auto_register_enabled
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError, Invalid
 from ipxeready.storage.hostnames import check_hostname
+from ipxeready.storage.iqn import OSES
 from ipxeready.storage.mac import normalize_mac
 from workers import selectors
-from workers.models import Disk, Worker
-
-#: The same refusal of the same machine is written down once in this many seconds: it loops.
-QUIET_S = 3600.0
+from workers.models import Cd, Disk, Worker
 
 
 @dataclass(frozen=True)
@@ -57,13 +52,13 @@ def boot_vars(
         return _by_mac(actor, mac, hostname, changes)
     except Refused as error:
         if changes:
-            _note(actor, "boot.refused", error.reason, mac=mac)
+            note(actor, "boot.refused", error.reason, mac=mac)
         return Answer(refused=error.reason)
     except ApplicationError as error:
         if changes and not isinstance(error, RegistrationFull):
-            _note(actor, "boot.refused", error.message, mac=mac)
+            note(actor, "boot.refused", error.message, mac=mac)
         elif changes:
-            _note(actor, "boot.refused", error.message)
+            note(actor, "boot.refused", error.message)
         return Answer(refused=error.message)
 
 
@@ -113,11 +108,12 @@ def _by_mac(actor: Actor, mac: str, hostname: str | None, changes: bool) -> Answ
         _refuse_conflict(binding.hostname)
     stale = hostname is not None and hostname != binding.hostname
     if stale and changes:
-        _note(
+        note(
             actor,
             "boot.stale_name",
             f"sent {hostname}, bound to {binding.hostname}: an old lease, or dnsmasq was not reloaded",
             mac=mac,
+            about=binding.hostname,
             worker_id=binding.hostname,
         )
     worker = selectors.worker_named(binding.hostname)
@@ -134,7 +130,7 @@ def _by_mac(actor: Actor, mac: str, hostname: str | None, changes: bool) -> Answ
 def _unbound(actor: Actor, mac: str, hostname: str | None, changes: bool) -> Answer:
     claimed = None
     if hostname is not None:
-        if selectors.macs_of(hostname):
+        if selectors.bindings_named(hostname):
             raise Refused(
                 "the hostname that this machine sends is bound to another machine"
             )
@@ -167,25 +163,29 @@ def _values(worker: Worker, *, bound: bool) -> dict[str, str | int]:
     first = default or (disks[0] if disks else None)
     if first is not None:
         _refuse_foreign(worker, first)
-        server, sep = _place(first)
+        place = _place(first)
+        if place is None:
+            raise Refused(
+                f"the node {first.agent} that holds {first.iqn} is not in config/agents.yml; "
+                "register it again"
+            )
         values["base-iqn"] = first.iqn.rpartition(":")[0]
-        values["iscsi-server"] = server
-        values["iscsi-sep"] = sep
+        values["iscsi-server"], values["iscsi-sep"] = place
         for disk in disks:
-            if disk.agent != first.agent:
-                values[f"iscsi-server-{disk.os}"], values[f"iscsi-sep-{disk.os}"] = (
-                    _place(disk)
-                )
+            place = _place(disk) if disk.agent != first.agent else None
+            if place is not None:
+                values[f"iscsi-server-{disk.os}"] = place[0]
+                values[f"iscsi-sep-{disk.os}"] = place[1]
     cd = selectors.cd_of(worker.worker_id)
-    if cd is not None:
-        values["cd-server"], values["cd-sep"] = _place(cd)
+    if cd is not None and (place := _place(cd)) is not None:
+        values["cd-server"], values["cd-sep"] = place
         values["cd-iqn"] = cd.iqn
     if bound:
         values["hostname"] = worker.hostname
     config = settings.IPXE
     if default is not None:
         values["menu-default"], timeout = default.os, config.boot_menu_timeout
-    elif worker.menu_default:
+    elif _offered(worker.menu_default, disks):
         values["menu-default"], timeout = worker.menu_default, config.boot_menu_timeout
     else:
         values["menu-default"], timeout = "reboot", config.auto_boot_timeout
@@ -195,14 +195,20 @@ def _values(worker: Worker, *, bound: bool) -> dict[str, str | int]:
     return values
 
 
-def _place(thing: Any) -> tuple[str, str]:
-    """Server and separator of a disk or CD, from what is known of its node; the node is not asked."""
+def _offered(menu_default: str, disks: list[Disk]) -> bool:
+    """Whether the menu can do that: a system needs its disk, the menu's own items need nothing."""
+    if menu_default in OSES:
+        return any(disk.os == menu_default for disk in disks)
+    return bool(menu_default)
+
+
+def _place(thing: Disk | Cd) -> tuple[str, str] | None:
+    """Server and separator of a disk or CD, from what is known of its node; the node is not asked.
+
+    None when the registry does not know the node any more.
+    """
     agent = agent_find(thing.agent)
-    if agent is None:
-        raise Refused(
-            f"the node {thing.agent} that holds {thing.iqn} is not in config/agents.yml; register it again"
-        )
-    return iscsi_server_of(agent), iscsi_sep(agent)
+    return None if agent is None else (iscsi_server_of(agent), iscsi_sep(agent))
 
 
 def _refuse_foreign(worker: Worker, disk: Disk) -> None:
@@ -213,24 +219,3 @@ def _refuse_foreign(worker: Worker, disk: Disk) -> None:
             f"the target {disk.iqn} does not carry the name {wanted} that the menu asks for; "
             "rename it back in state/workers.yml or make the disk anew"
         )
-
-
-_noted: dict[tuple[str, str, str | None], float] = {}
-_guard = threading.Lock()
-
-
-def _note(
-    actor: Actor, op: str, reason: str, mac: str | None = None, **fields: Any
-) -> None:
-    """Write it down, once in an hour for one machine and reason."""
-    key = (op, reason, mac)
-    now = time.monotonic()
-    with _guard:
-        if now - _noted.get(key, -QUIET_S) < QUIET_S:
-            return
-        if len(_noted) > 10_000:
-            _noted.clear()
-        _noted[key] = now
-    record_quietly(
-        actor=actor, op=op, status="failed", mac=mac, reason=reason, **fields
-    )

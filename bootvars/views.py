@@ -9,6 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 
+from agents import seen
 from bootvars.render import as_json, script
 from bootvars.services import Answer, boot_vars
 from ipxeready.actors import firmware
@@ -26,24 +27,38 @@ _MOST = 50_000
 def view(request: HttpRequest) -> HttpResponse:
     """The script, or JSON when `format=json` says so; `Accept` is ignored."""
     if request.method not in ("GET", "HEAD"):
-        return HttpResponseNotAllowed(["GET", "HEAD"])
-    macs = request.GET.getlist("mac")
-    hostnames = request.GET.getlist("hostname")
-    wants_json = request.GET.get("format") == "json"
+        return HttpResponseNotAllowed(["GET", "HEAD"], content_type="text/plain")
+    try:
+        query = request.GET
+    except Exception:  # noqa: BLE001 - whatever Django makes of a query, firmware gets a script
+        reason = "the parameters of the request cannot be read"
+        return _response(_body(Answer(refused=reason), False), False)
+    macs = query.getlist("mac")
+    hostnames = query.getlist("hostname")
+    wants_json = query.get("format") == "json"
     key = (tuple(macs), tuple(hostnames), wants_json)
-    token = settled()
+    token = _token()
     if token is not None:
         with _guard:
             body = _kept["bodies"].get(key) if _kept["token"] == token else None
         if body is not None:
             return _response(body, wants_json)
     answer = _answer(request, macs, hostnames)
-    body = (json.dumps(as_json(answer)) if wants_json else script(answer)).encode(
-        "ascii", "replace"
-    )
+    body = _body(answer, wants_json)
     if answer.plain and token is not None:
         _keep(token, key, body)
     return _response(body, wants_json)
+
+
+def _token() -> Any:
+    """Identifies all that a plain answer is made from; None while that is not certain."""
+    files = settled()
+    return None if files is None else (files, seen.stamp())
+
+
+def _body(answer: Answer, wants_json: bool) -> bytes:
+    text = json.dumps(as_json(answer)) if wants_json else script(answer)
+    return text.encode("ascii", "replace")
 
 
 def _answer(request: HttpRequest, macs: list[str], hostnames: list[str]) -> Answer:

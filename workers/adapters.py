@@ -37,10 +37,15 @@ def normalized(record: dict[str, Any]) -> dict[str, Any]:
     `default_os` and `boot` are there only when they say something.
     """
     rest = {k: v for k, v in record.items() if k not in FIELDS and k != "disk"}
-    disks = record.get("disks")
-    if disks is None:
-        single = record.get("disk")
-        disks = [single] if single else []
+    disks, single = record.get("disks"), record.get("disk")
+    if single and not disks:
+        disks = [single]
+    elif single:
+        raise RecordBroken(
+            "there are both disk and disks; move the one into the list of the other"
+        )
+    elif disks is None:
+        disks = []
     full: dict[str, Any] = {
         "hostname": record.get("hostname"),
         "arch": record.get("arch") or "x86_64",
@@ -87,6 +92,9 @@ class WorkersSource(YamlSource):
         except ApplicationError as error:
             field = f" ({error.field})" if error.field else ""
             raise RecordBroken(f"{key}{field}: {error.message}") from None
+        except RecordBroken as error:
+            where = "" if error.message.startswith(key) else f"{key}: "
+            raise RecordBroken(f"{where}{error.message}") from None
 
     def cross_check(self, text: YamlText) -> list[Fault]:
         """Hostnames that two workers have."""

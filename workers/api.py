@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from ipxeready.errors import Invalid
 from ipxeready.web.pagination import AskedForPagination
-from ipxeready.web.serializers import no_body, strict_query
+from ipxeready.web.serializers import no_body, parse_boolean, strict_query
 from ipxeready.web.views import ApiView
 from workers import disks, selectors, services
 from workers.filters import WorkerFilterSet
@@ -44,6 +44,10 @@ class WorkersView(ApiView):
         for name in ("limit", "offset", "format"):
             asked.pop(name)
         given = {name: value for name, value in asked.items() if value is not None}
+        if given.get("has_disk") == "":
+            parse_boolean(
+                "has_disk", ""
+            )  # a page's filter may be left open, a query's not
         filters = WorkerFilterSet(given, queryset=selectors.workers())
         if not filters.is_valid():
             name, faults = next(iter(filters.errors.items()))

@@ -13,17 +13,29 @@ from ipxeready.storage.iqn import OSES
 from ipxeready.web.serializers import parse_boolean
 from workers.choices import State
 from workers.models import Binding, Disk, Worker
+from workers.validators import shown
 
 _ORDERINGS = ("worker_id", "hostname", "state", "default_os")
+#: Words of one search; each is a part of the query.
+_WORDS = 10
+
+
+def _choice(label: Any, values: list[str], **more: Any) -> Any:
+    """A filter by one of some words; its refusal names them."""
+    rule = f"%(value)s must be one of {', '.join(values)}"
+    return django_filters.ChoiceFilter(
+        label=label,
+        choices=[(value, value) for value in values],
+        error_messages={"invalid_choice": rule},
+        **more,
+    )
 
 
 class WorkerFilterSet(django_filters.FilterSet):
     """By state, system, node, whether there is a disk, and words in id, hostname or MAC."""
 
-    state = django_filters.ChoiceFilter(label=_("state"), choices=State.choices)
-    os = django_filters.ChoiceFilter(
-        label=_("system"), choices=[(os, os) for os in OSES], method="with_os"
-    )
+    state = _choice(_("state"), State.values)
+    os = _choice(_("system"), list(OSES), method="with_os")
     agent = django_filters.CharFilter(label=_("node"), method="on_agent")
     has_disk = django_filters.CharFilter(label=_("has a disk"), method="with_disk")
     search = django_filters.CharFilter(label=_("search"), method="with_words")
@@ -59,7 +71,12 @@ class WorkerFilterSet(django_filters.FilterSet):
         self, rows: QuerySet[Worker], name: str, value: str
     ) -> QuerySet[Worker]:
         """Every word is part of the id, the hostname or a MAC."""
-        for word in value.split():
+        words = value.split()
+        if len(words) > _WORDS:
+            raise Invalid(
+                f"has {len(words)} words; at most {_WORDS} are searched for", field=name
+            )
+        for word in words:
             bound = Binding.objects.filter(mac__icontains=word.replace("-", ":"))
             rows = rows.filter(
                 Q(worker_id__icontains=word)
@@ -73,10 +90,11 @@ class WorkerFilterSet(django_filters.FilterSet):
     ) -> QuerySet[Worker]:
         """By the named columns, `-` for backwards."""
         columns: list[Any] = value.split(",")
-        for column in columns:
-            if column.lstrip("-") not in _ORDERINGS or column.startswith("--"):
-                raise Invalid(
-                    f"must be of {', '.join(_ORDERINGS)}, with - for backwards",
-                    field=name,
-                )
+        names = [column.removeprefix("-") for column in columns]
+        if set(names) - set(_ORDERINGS) or len(set(names)) < len(names):
+            raise Invalid(
+                f"{shown(value)} must be of {', '.join(_ORDERINGS)}, each once, separated by "
+                "commas, with - for backwards",
+                field=name,
+            )
         return rows.order_by(*columns, "worker_id")

@@ -18,8 +18,8 @@ def record_get(tx: Transaction, worker_id: str) -> dict[str, Any]:
     data = tx.yaml("workers").get(worker_id)
     if data is None:
         raise NotFound(f"there is no worker {worker_id[:80]!r} any more")
-    record = normalized(data)
     try:
+        record = normalized(data)
         worker_rows(worker_id, record)
     except (ApplicationError, RecordBroken) as error:
         raise Unavailable(

@@ -9,6 +9,8 @@ from typing import Any
 from django.db.models import Max, QuerySet
 
 from ipxeready.errors import NotFound
+from ipxeready.index.selectors import problems
+from workers.adapters import serial
 from workers.models import Binding, Cd, Disk, Worker
 
 
@@ -96,7 +98,10 @@ def next_serial() -> int:
     """The NN of the next worker-NN: the highest in ledger and bindings plus one."""
     ledger = Worker.objects.aggregate(top=Max("serial"))["top"] or 0
     bound = Binding.objects.aggregate(top=Max("serial"))["top"] or 0
-    return max(ledger, bound) + 1
+    # A record that does not validate has its name all the same.
+    broken = problems().filter(source="workers", code="record.broken")
+    names = broken.values_list("record", flat=True)
+    return max(ledger, bound, *(serial(name) or 0 for name in names), 0) + 1
 
 
 def waiting_without_disk() -> int:

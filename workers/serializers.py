@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
 from ipxeready.web.serializers import StrictSerializer
+from workers.validators import shown
 
 
 class PlainText(serializers.CharField):
-    """Text only: a number or a boolean in JSON is refused, not turned into text."""
+    """Text only: a number or a boolean in JSON is refused, not turned into text. Length is the services' rule."""
+
+    default_error_messages = {
+        "required": _("is needed"),
+        "null": _("must be text, not null"),
+        "blank": _("must not be empty"),
+    }
 
     def to_internal_value(self, data: Any) -> str:
         """The text as sent."""
         if not isinstance(data, str):
-            raise serializers.ValidationError("must be text")
+            raise serializers.ValidationError(f"{shown(data)} must be text")
         return super().to_internal_value(data)
 
 
@@ -29,8 +37,8 @@ class BootSerializer(StrictSerializer):
 class WorkerCreateSerializer(StrictSerializer):
     """`POST /workers`."""
 
-    worker_id = PlainText(max_length=1000)
-    mac = PlainText(max_length=1000)
+    worker_id = PlainText()
+    mac = PlainText()
     hostname = PlainText(required=False, allow_blank=True, allow_null=True)
     arch = PlainText(required=False, allow_blank=True)
     boot = BootSerializer(required=False)
@@ -39,7 +47,7 @@ class WorkerCreateSerializer(StrictSerializer):
 class MacSerializer(StrictSerializer):
     """`PUT /workers/{id}/mac`."""
 
-    mac = PlainText(max_length=1000)
+    mac = PlainText()
 
 
 class DefaultOsSerializer(StrictSerializer):

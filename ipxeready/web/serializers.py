@@ -22,11 +22,24 @@ class StrictSerializer(serializers.Serializer[Any]):
         """Check the names first, then the values."""
         if isinstance(data, Mapping):
             known = {name for name, field in self.fields.items() if not field.read_only}
-            unknown = [str(name) for name in data if name not in known | _IGNORED]
+            names = {
+                str(name): self._field_of(data, str(name))
+                for name in data
+                if name not in _IGNORED
+            }
+            unknown = [name for name, field in names.items() if field not in known]
             if unknown:
                 rule = f"unknown field; known are: {', '.join(sorted(known)) or 'none'}"
                 raise serializers.ValidationError({name: [rule] for name in unknown})
         return super().to_internal_value(data)
+
+    def _field_of(self, data: Mapping[str, Any], name: str) -> str:
+        """The field that a name of the input means: a form writes nested ones as `boot.menu_default`."""
+        if not hasattr(data, "getlist"):
+            return name
+        head, dot, _ = name.partition(".")
+        nested = isinstance(self.fields.get(head), serializers.BaseSerializer)
+        return head if dot and nested else name
 
 
 def parse_boolean(name: str, text: str) -> bool:
