@@ -56,6 +56,14 @@ class AgentAdmin(FileBackedAdmin):
         """The id is the key."""
         return ("id",) if obj else ()
 
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """The form brings its own field for the token; Django must not look for it on the row."""
+        names = kwargs.get("fields") or self.get_fields(request, obj)
+        kwargs["fields"] = [name for name in names if name != "token"]
+        return super().get_form(request, obj, change, **kwargs)
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Who may only look sees no field for a token."""
         if obj is not None and not self.has_change_permission(request, obj):

@@ -31,7 +31,7 @@ class OperationAdmin(_ModelAdmin):
     list_display = (
         "ts",
         "op",
-        "status",
+        "result",
         "worker_id",
         "agent",
         "user",
@@ -57,6 +57,11 @@ class OperationAdmin(_ModelAdmin):
         "details",
     )
     readonly_fields = fields
+
+    @admin.display(description=_("status"), ordering="status")
+    def result(self, obj: Operation) -> str:
+        """The status; what failed stands out."""
+        return format_html('<span class="status-{0}">{0}</span>', obj.status)
 
     @admin.display(description=_("user"))
     def user(self, obj: Operation) -> str:

@@ -22,3 +22,6 @@ class Operation(models.Model):
         verbose_name = _("operation")
         verbose_name_plural = _("operations")
         ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.pk}"

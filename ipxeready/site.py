@@ -17,6 +17,9 @@ from ipxeready.users.forms import OwnPasswordForm
 #: Problems shown above every page; the rest is counted.
 SHOWN_PROBLEMS = 5
 
+#: The areas in the order of daily use; others come after them.
+AREAS = ("workers", "agents", "audit", "bootvars", "users")
+
 
 class ControlPlaneSite(admin.AdminSite):
     """Django's admin as the control plane's pages."""
@@ -27,6 +30,8 @@ class ControlPlaneSite(admin.AdminSite):
     site_url = None
     login_form = AdminAuthenticationForm
     empty_value_display = "-"
+    #: The areas stand in one line above every page instead.
+    enable_nav_sidebar = False
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """What every page shows: also what is wrong in the files, to those who are logged in."""
@@ -34,6 +39,15 @@ class ControlPlaneSite(admin.AdminSite):
         if context["has_permission"]:
             context["file_problems"] = file_problems()
         return context
+
+    def get_app_list(
+        self, request: HttpRequest, app_label: str | None = None
+    ) -> list[Any]:
+        """What this person may see, in the order of daily use."""
+        apps: list[Any] = super().get_app_list(request, app_label)
+        last = len(AREAS)
+        ranks = {name: rank for rank, name in enumerate(AREAS)}
+        return sorted(apps, key=lambda app: ranks.get(app["app_label"], last))
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> Any:
         """The start page: the apps, and links to what is no model."""
@@ -65,12 +79,20 @@ class ControlPlaneSite(admin.AdminSite):
 
 def file_problems() -> list[str]:
     """What is wrong in the files, in words; the first few and how many more."""
-    broken = [f"{file.path}: {file.error}" for file in index.files() if file.error]
+    problems = list(index.problems()[: SHOWN_PROBLEMS + 1])
     found = [
         f"{problem.source}, {problem.record}: {problem.message}"
-        for problem in index.problems()[:SHOWN_PROBLEMS]
+        if problem.record
+        else problem.message
+        for problem in problems[:SHOWN_PROBLEMS]
     ]
-    more = index.problems().count() - len(found)
-    if more > 0:
+    # A file that does not parse is a problem too, then with its line: once is enough.
+    broken = [
+        f"{file.path}: {file.error}"
+        for file in index.files()
+        if file.error and not any(file.path in words for words in found)
+    ]
+    if len(problems) > SHOWN_PROBLEMS:
+        more = index.problems().count() - SHOWN_PROBLEMS
         found.append(str(_("%(count)s more problems") % {"count": more}))
     return broken + found

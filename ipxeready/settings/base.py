@@ -33,6 +33,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = ["ipxeready.formats"]
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = zone_name(os.environ)
