@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 SECTOR = 512
+CD_SECTOR = 2048
 #: iPXE starts nothing below one cylinder of 255 heads and 63 sectors (8 MiB).
 SIZE = 16 << 20
 #: bootsector.S, assembled; its first line says how.
@@ -48,3 +49,29 @@ def _sector(text: str) -> bytes:
     if len(data) >= SECTOR:
         raise ValueError(f"{len(data)} bytes and a final zero do not fit one sector")
     return data.ljust(SECTOR, b"\0")
+
+
+def write_cd(path: Path, text: str) -> None:
+    """An install CD (ISO 9660 with El Torito, no emulation) that starts the same boot sector, which then says `text`."""
+    sectors = {
+        1: text.encode("ascii") + b"\r\n\0",  # what the boot sector reads
+        16: b"\x01CD001\x01",
+        17: b"\x00CD001\x01" + b"EL TORITO SPECIFICATION".ljust(64, b"\0"),
+        18: b"\xffCD001\x01",
+        19: _catalog(entry=20),
+        20: boot_sector(),
+    }
+    sectors[17] += (19).to_bytes(4, "little")
+    with path.open("wb") as file:
+        for number, data in sectors.items():
+            file.seek(number * CD_SECTOR)
+            file.write(data.ljust(CD_SECTOR, b"\0"))
+        file.truncate(1 << 20)
+
+
+def _catalog(entry: int) -> bytes:
+    head = bytearray(b"\x01".ljust(30, b"\0") + b"\x55\xaa")
+    words = (int.from_bytes(head[at : at + 2], "little") for at in range(0, 32, 2))
+    head[28:30] = (-sum(words) & 0xFFFF).to_bytes(2, "little")
+    start = b"\x88\0\0\0\0\0" + (4).to_bytes(2, "little") + entry.to_bytes(4, "little")
+    return bytes(head) + start.ljust(32, b"\0")

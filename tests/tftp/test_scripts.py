@@ -13,7 +13,18 @@ TFTP = Path(__file__).resolve().parents[2] / "tftp"
 SCRIPTS = ("boot.ipxe", "boot.ipxe.cfg", "menu.ipxe")
 #: What Debian 12's build of iPXE has and these scripts need.
 COMMANDS = {
-    *("chain", "choose", "config", "echo", "exit", "goto", "ifstat", "inc", "iseq"),
+    *(
+        "chain",
+        "choose",
+        "clear",
+        "config",
+        "echo",
+        "exit",
+        "goto",
+        "ifstat",
+        "inc",
+        "iseq",
+    ),
     *("isset", "item", "menu", "prompt", "reboot", "route", "sanboot", "sanhook"),
     *("sanunhook", "set", "shell", "sleep"),
 }
@@ -176,4 +187,6 @@ def test_variables_are_fetched_last_so_that_they_beat_the_sites_own() -> None:
 def test_windows_gateway_is_a_setting_and_holds_for_both_ways_into_windows() -> None:
     assert "set windows-gateway 0.0.0.0" in _statements("boot.ipxe.cfg")
     use = "isset ${windows-gateway} && set netX/gateway ${windows-gateway} ||"
-    assert _statements("menu.ipxe").count(use) == 2
+    menu = _statements("menu.ipxe")
+    assert menu.count(use) == 1
+    assert menu.count(f"iseq ${{os}} windows && {use}") == 1
