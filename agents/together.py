@@ -54,19 +54,24 @@ def ask_all(
     nodes = list(agents)
     pool = _executor()
     deadline = time.monotonic() + timeout
-    patience = min(TURN, timeout)
     results: dict[str, T | ApplicationError] = {}
     asked: dict[str, tuple[Future[T], threading.BoundedSemaphore]] = {}
-    for agent in nodes:
+
+    def begin(agent: Agent, patience: float) -> bool:
         turn = _turn(agent)
-        before = time.monotonic()
         if not turn.acquire(timeout=max(patience, 0)):
+            return False
+        asked[agent.id] = pool.submit(_ask, agent, fn, turn), turn
+        return True
+
+    # Nobody waits behind a busy node: those come last.
+    busy = [agent for agent in nodes if not begin(agent, 0)]
+    turn_until = time.monotonic() + min(TURN, timeout / 2)
+    for agent in busy:
+        if not begin(agent, turn_until - time.monotonic()):
             results[agent.id] = unreachable(
                 agent, "earlier calls to it still wait for an answer"
             )
-        else:
-            asked[agent.id] = pool.submit(_ask, agent, fn, turn), turn
-        patience -= time.monotonic() - before
     futures = [future for future, _ in asked.values()]
     wait(futures, timeout=max(deadline - time.monotonic(), 0))
     for agent in nodes:
