@@ -8,13 +8,14 @@ BIN := $(VENV)/bin
 APT_RUN := python3-venv tgt dnsmasq-base ipxe iproute2
 APT_TEST := qemu-system-x86 qemu-utils qemu-block-extra ipxe-qemu seabios ovmf libiscsi-bin \
 	xfsprogs btrfs-progs e2fsprogs gettext
+APT_SCREENSHOTS := chromium fonts-dejavu-core fonts-wqy-zenhei
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run install packages test test-deps test-lab lint format bench check
+.PHONY: help run install packages test test-deps test-lab lint format bench check i18n screenshots
 
 help: ## show this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: install ## everything on this machine: target daemon, agent, control plane (IFACE= RANGE= adds DHCP)
 	@exec $(BIN)/python -m ipxeready.local
@@ -57,3 +58,11 @@ format: install ## bring the code into shape
 
 bench: install ## figures of this machine: start, registration, /boot-vars
 	@$(BIN)/python -m tests.bench.run
+
+i18n: install ## bring the Chinese texts in line with the sources, compile them (needs gettext)
+	@deploy/apt-install gettext
+	@$(BIN)/python manage.py translations
+
+screenshots: install ## pictures of every page for docs/screenshots
+	@deploy/apt-install $(APT_SCREENSHOTS)
+	@$(BIN)/python -m tests.browser.screenshots
