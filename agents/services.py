@@ -63,7 +63,7 @@ def agent_register(
                 field="id",
             )
         tx.yaml("agents").put(name, record)
-        tx.log(agent=name, **_told(record))
+        tx.log(op="agent.register", agent=name, **_told(record))
     return selectors.agent_get(name)
 
 
@@ -116,7 +116,9 @@ def agent_update(
         )
         if changed:
             tx.yaml("agents").put(name, {**record, **changes})
+        # The op by name: on a page this runs inside the page's own write.
         tx.log(
+            op="agent.update",
             agent=name,
             changed=changed,
             **_told({field: changes[field] for field in changed}),
@@ -139,7 +141,7 @@ def agent_delete(*, actor: Actor, agent_id: str) -> str:
                 extra={"agent": name, "workers": users},
             )
         tx.yaml("agents").remove(name)
-        tx.log(agent=name)
+        tx.log(op="agent.delete", agent=name)
     return name
 
 

@@ -64,3 +64,20 @@ def test_only_administrators_may(
     assert as_viewer.delete("/agents/a").status_code == 403
     assert as_operator.delete("/agents/a").status_code == 403
     assert list(registry(layout)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "disks: [{agent: a, os: debian, iqn: 'iqn.2026-07.com.controller:w7.debian'}]",
+        "cd: {agent: a, iso: x.iso, iqn: 'iqn.2026-07.com.controller:w7.windows.iso'}",
+    ],
+)
+def test_a_worker_of_the_ledger_holds_its_node(
+    api: APIClient, layout: Layout, what: str
+) -> None:
+    layout.workers_yml.write_text(f"workers:\n  w7:\n    hostname: w7\n    {what}\n")
+    answer = api.delete("/agents/a")
+    assert answer.status_code == 409, answer.content
+    assert "w7" in answer.json()["detail"]
+    assert api.delete("/agents/b").status_code == 200
