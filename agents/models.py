@@ -16,7 +16,7 @@ class Agent(IndexedModel):
     #: As the file has it, `${NAME}` unexpanded. Never rendered, never logged.
     token = models.CharField(max_length=4096, default="", editable=False)
     iscsi_server = models.CharField(
-        _("iSCSI server"), max_length=255, default="", blank=True
+        _("address for iSCSI"), max_length=255, default="", blank=True
     )
     role_disk = models.BooleanField(_("disks"), default=True)
     role_cd = models.BooleanField(_("install CDs"), default=False)
