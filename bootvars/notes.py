@@ -41,6 +41,12 @@ def note(
     )
 
 
+def forget() -> None:
+    """Let everything be written down again (tests)."""
+    with _guard:
+        _noted.clear()
+
+
 def _new(key: tuple[str, str | None, str]) -> bool:
     now = time.monotonic()
     with _guard:

@@ -23,7 +23,7 @@ class RegistrationFull(Conflict):
 
 @dataclass(frozen=True)
 class Arrival:
-    """A machine that asks: its MAC, the hostname it is to be bound to (None: a new one), its address."""
+    """A machine that asks: its MAC, the hostname that it claims, its address."""
 
     mac: str
     hostname: str | None = None
@@ -31,8 +31,9 @@ class Arrival:
 
 
 def register(actor: Actor, mac: str, hostname: str | None = None) -> str:
-    """Make this MAC known; returns the hostname that it is bound to now.
+    """Make this MAC known, under the `hostname` that it claims where a worker without a MAC has it.
 
+    Returns the hostname that it is bound to now. What the claim is worth is decided under the lock.
     Raises RegistrationFull at the limit and Unavailable when files or lock do not allow it; then nothing was written.
     """
     return _waiting.submit(actor, Arrival(mac, hostname, actor.client))
@@ -79,12 +80,13 @@ def _decide(
             # Bound by hand to a name without a record: the record comes, the line stays.
             _add_record(tx, bound.hostname, arrival)
         return bound.hostname, False, False
-    worker = selectors.worker_named(arrival.hostname) if arrival.hostname else None
+    claimed = arrival.hostname
+    if claimed and (claimed in new or selectors.bindings_named(claimed)):
+        raise Conflict(
+            "the hostname that this machine sends is bound to another machine"
+        )
+    worker = selectors.worker_named(claimed) if claimed else None
     if worker is not None:
-        if worker.hostname in new or selectors.bindings_named(worker.hostname):
-            raise Conflict(
-                "the hostname that this machine sends is bound to another machine"
-            )
         tx.log(
             op="worker.mac.update",
             client=arrival.client,

@@ -128,18 +128,16 @@ def _by_mac(actor: Actor, mac: str, hostname: str | None, changes: bool) -> Answ
 
 
 def _unbound(actor: Actor, mac: str, hostname: str | None, changes: bool) -> Answer:
-    claimed = None
-    if hostname is not None:
-        if selectors.bindings_named(hostname):
-            raise Refused(
-                "the hostname that this machine sends is bound to another machine"
-            )
-        claimed = selectors.worker_named(hostname)
+    if hostname is not None and selectors.bindings_named(hostname):
+        raise Refused(
+            "the hostname that this machine sends is bound to another machine"
+        )
     if not auto_register_enabled() or not changes:
+        claimed = selectors.worker_named(hostname) if hostname else None
         if claimed is None:
             return Answer()
         return Answer(claimed.hostname, _values(claimed, bound=False))
-    name = register(actor, mac, claimed.hostname if claimed else None)
+    name = register(actor, mac, hostname)
     worker = selectors.worker_named(name)
     if worker is None:
         return Answer()
