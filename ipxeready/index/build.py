@@ -42,6 +42,19 @@ def build() -> list[Outcome]:
     target = path()
     target.parent.mkdir(parents=True, exist_ok=True)
     making = target.with_name(f"{target.name}.{os.getpid()}.new")
+    try:
+        outcomes = build_at(making)
+        _remove(target)
+        making.chmod(0o600)
+        making.replace(target)
+    finally:
+        _remove(making)
+    follow(identity())
+    return outcomes
+
+
+def build_at(making: Path) -> list[Outcome]:
+    """Build an index of the present files in the file `making`, without a look at the one in use."""
     _remove(making)
     before = connection.settings_dict
     connection.close()
@@ -59,11 +72,6 @@ def build() -> list[Outcome]:
     finally:
         connection.close()
         connection.settings_dict = before
-    _remove(target)
-    making.chmod(0o600)
-    making.replace(target)
-    _remove(making)
-    follow(identity())
     return outcomes
 
 

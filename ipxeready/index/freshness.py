@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -29,6 +30,8 @@ WAIT = 10.0
 _NAMES = 50
 
 _seen: dict[str, Any] = {}
+#: Audit lines that found no room on the disk.
+_unwritten: list[dict[str, Any]] = []
 _guard = threading.Lock()
 
 
@@ -42,6 +45,7 @@ def forget() -> None:
     """Make the next check look closely (tests, and after an index was rebuilt)."""
     with _guard:
         _seen.clear()
+        _unwritten.clear()
 
 
 def current() -> tuple[Any, ...]:
@@ -80,18 +84,15 @@ def ensure_fresh(wait: bool = False) -> None:
         if known or _matches(now):
             return
     held = lock()
-    if not held.acquire("refresh of the index", WAIT if wait or now[0] is None else 0):
-        if wait or identity() is None:
-            raise Unavailable(
-                f"the index cannot be brought up to date: {held.path} is held by "
-                f"{held.holder()}; try again in a moment",
-                code="state.busy",
-            )
-        return
+    needed = wait or now[0] is None
     try:
-        refresh_locked()
-    finally:
-        held.release()
+        with held.held("refresh of the index", WAIT if needed else 0):
+            refresh_locked()
+    except Unavailable as error:
+        if wait or identity() is None:
+            raise
+        if error.code != "state.busy":
+            log.warning("%s; the last good index is served", error.message)
 
 
 def _matches(now: tuple[Any, ...]) -> bool:
@@ -133,26 +134,40 @@ def _remember(now: tuple[Any, ...]) -> None:
 
 
 def refresh_locked() -> dict[str, Outcome]:
-    """Finish what a crash left, index what changed. The caller holds the state lock."""
+    """Finish what a crash left, index what changed. The caller holds the state lock.
+
+    Raises Unavailable when a disk does not let us.
+    """
     layout: Layout = settings.IPXE_LAYOUT
-    layout.state.mkdir(parents=True, exist_ok=True)
-    done = intents.recover(layout)
-    if done is not None:
-        intents.remove_leftovers(layout)
-    follow(identity())
-    outcomes: list[Outcome] = []
-    cold = False
-    if identity() is None:
-        outcomes, cold = build.build(), True
-    else:
-        try:
-            outcomes = _refresh_changed(layout)
-        except DatabaseError as error:
-            # Nothing of its own is lost with it: the files are the truth.
-            log.warning("the index %s is rebuilt: %s", path(), error)
-            outcomes, cold = build.build(), True
+    try:
+        done = intents.recover(layout)
+    except OSError as error:
+        raise Unavailable(
+            f"a write that a crash interrupted cannot be finished: {error}. "
+            "Make room or mend the permissions, then try again.",
+            code="state.unwritable",
+        ) from error
+    try:
+        outcomes, cold = _bring_up(layout)
+    except (OSError, DatabaseError) as error:
+        raise Unavailable(
+            f"the index {path()} cannot be written: {error}. Make room there.",
+            code="index.unwritable",
+        ) from error
     _report(layout, outcomes, done, cold)
     return {outcome.row.name: outcome for outcome in outcomes}
+
+
+def _bring_up(layout: Layout) -> tuple[list[Outcome], bool]:
+    follow(identity())
+    if identity() is None:
+        return build.build(), True
+    try:
+        return _refresh_changed(layout), False
+    except DatabaseError as error:
+        # Nothing of its own is lost with it: the files are the truth.
+        log.warning("the index %s is rebuilt: %s", path(), error)
+        return build.build(), True
 
 
 def _refresh_changed(layout: Layout) -> list[Outcome]:
@@ -219,26 +234,30 @@ def _report(
             continue
         edited = bool(outcome.changed or outcome.gone or outcome.mended)
         if edited and not cold and ours.get(row.path) != row.sha256:
-            lines.append(_edit_line(outcome))
+            lines.append(_edit_line(layout, outcome))
     for file in done.left if done else []:
-        lines.append(
-            journal.entry(
-                SYSTEM,
-                "external.edit",
-                "failed",
-                {
-                    "file": str(file),
-                    "error": "edited by hand while a write of ours was unfinished: the file was left as it is, "
-                    f"our content lies in {file.name}.unfinished beside it",
-                    "note": done.note if done else None,
-                },
-            )
-        )
+        fields = {
+            "file": str(file),
+            "error": "edited by hand while a write of ours was unfinished: the file was left as it is, "
+            f"our content lies in {intents.unfinished_name(file).name} beside it",
+            "note": done.note if done else None,
+        }
+        lines.append(journal.entry(SYSTEM, "external.edit", "failed", fields))
+    with _guard:
+        lines = _unwritten + lines
+        _unwritten.clear()
     if lines:
-        append_locked(layout, lines)
+        try:
+            append_locked(layout, lines)
+        except (OSError, DatabaseError) as error:
+            # Reading goes on; the lines are written when there is room again.
+            log.warning("the audit trail cannot be written: %s", error)
+            if isinstance(error, OSError):
+                with _guard:
+                    _unwritten.extend(lines[-_NAMES:])
 
 
-def _edit_line(outcome: Outcome) -> dict[str, Any]:
+def _edit_line(layout: Layout, outcome: Outcome) -> dict[str, Any]:
     fields: dict[str, Any] = {"file": outcome.row.path}
     if outcome.changed:
         fields["changed"] = outcome.changed[:_NAMES]
@@ -246,6 +265,9 @@ def _edit_line(outcome: Outcome) -> dict[str, Any]:
     if outcome.gone:
         fields["gone"] = outcome.gone[:_NAMES]
         fields["gone_count"] = len(outcome.gone)
+        # An editor that was open all the time may have saved over a write of ours.
+        kept = intents.keep_backup(layout, Path(outcome.row.path))
+        fields["kept"] = str(kept) if kept else None
     if outcome.mended:
         fields["mended"] = True
     return journal.entry(SYSTEM, "external.edit", "ok", fields)

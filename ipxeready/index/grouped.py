@@ -43,16 +43,19 @@ class Grouped(Generic[Item, Result]):
 
     def _lead(self, actor: Actor) -> None:
         taken: list[tuple[Item, Future[Result]]] = []
-        results: list[Result | Exception] = []
         try:
             with writing(actor=actor, op=self._op) as tx:
                 taken = self._take()
                 results = self._handle(tx, [item for item, _ in taken])
-        except Exception as error:  # noqa: BLE001 - each waiting request gets it
+                answers = list(zip(taken, results, strict=True))
+        except BaseException as error:
+            # Each waiting request gets it; nobody may wait for ever.
             for _, future in taken or self._take():
                 future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
             return
-        for (_, future), result in zip(taken, results, strict=True):
+        for (_, future), result in answers:
             if isinstance(result, Exception):
                 future.set_exception(result)
             else:

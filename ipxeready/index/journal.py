@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from django.db import models
 from django.utils import timezone
 
 from ipxeready.actors import Actor
-from ipxeready.index.connection import writable
-from ipxeready.index.models import Problem, SourceFile
+from ipxeready.index.models import Problem, SourceFile, check_storable
 from ipxeready.storage import jsonl
+from ipxeready.storage.broken import RecordBroken
 from ipxeready.storage.fingerprint import Fingerprint
 from ipxeready.storage.paths import Layout
 
@@ -76,14 +77,6 @@ def number(layout: Layout, entries: list[dict[str, Any]]) -> list[dict[str, Any]
     return [{"id": last + at, **line} for at, line in enumerate(entries, 1)]
 
 
-def index_lines(numbered: list[dict[str, Any]]) -> None:
-    """Put freshly written lines into the index."""
-    journal = get_journal()
-    rows = [journal.row(line["id"], line) for line in numbered]
-    with writable():
-        journal.model._default_manager.bulk_create(rows, ignore_conflicts=True)
-
-
 def refresh(
     layout: Layout, row: SourceFile | None, seen: Fingerprint | None
 ) -> SourceFile:
@@ -94,25 +87,49 @@ def refresh(
     if seen is None:
         fresh.offset = fresh.lines = 0
         return fresh
-    if fresh.ino != seen.ino or fresh.dev != seen.dev or seen.size < fresh.offset:
+    if (
+        (fresh.dev, fresh.ino) != (seen.dev, seen.ino)
+        or seen.size < fresh.offset
+        or not jsonl.line_begins(path, fresh.offset)
+    ):
+        # Rotated, cut, or edited by hand.
         fresh.offset = fresh.lines = 0
         Problem.objects.filter(source=journal.name).delete()
-    rows: list[models.Model] = []
+    rows: deque[models.Model] = deque(maxlen=journal.keep)
     for line in jsonl.read(path, fresh.offset, fresh.lines):
         fresh.offset, fresh.lines = line.end, line.number
-        if line.data is not None and isinstance(line.data.get("id"), int):
-            rows.append(journal.row(line.data["id"], line.data))
-            continue
-        Problem.objects.create(
-            source=journal.name,
-            line=line.number,
-            code="journal.line",
-            message=f"line {line.number} of {path.name} cannot be read "
-            f"({line.fault or 'it has no id'}); that entry is lost, the others are not",
-        )
-    manager = journal.model._default_manager
-    manager.bulk_create(rows[-journal.keep :], ignore_conflicts=True, batch_size=2000)
+        fault = _collect(line, rows)
+        if fault:
+            Problem.objects.create(
+                source=journal.name,
+                line=line.number,
+                code="journal.line",
+                message=f"line {line.number} of {path.name} cannot be read ({fault}); "
+                "that entry is lost, the others are not",
+            )
+    if rows:
+        manager = journal.model._default_manager
+        manager.bulk_create(rows, ignore_conflicts=True, batch_size=2000)
+        oldest = rows[-1].pk - journal.keep
+        if oldest % 1000 < len(rows) or len(rows) > 1000:
+            manager.filter(pk__lte=oldest).delete()
     return fresh
+
+
+def _collect(line: jsonl.Line, rows: deque[models.Model]) -> str:
+    """Add the row of a line; returns what is wrong with it, else nothing."""
+    if line.data is None:
+        return line.fault or "not JSON"
+    number = jsonl.identifier(line.data)
+    if number is None:
+        return "it has no id"
+    row = get_journal().row(number, line.data)
+    try:
+        check_storable(row)
+    except RecordBroken as error:
+        return error.message
+    rows.append(row)
+    return ""
 
 
 def parse_time(text: object) -> datetime | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from ipxeready.storage.broken import RecordBroken
+
 
 class IndexedModel(models.Model):
     """A row made from a record of a file; `record` is the record's key."""
@@ -64,3 +66,21 @@ class Problem(models.Model):
     class Meta:
         verbose_name = _("problem")
         verbose_name_plural = _("problems")
+
+
+_LONGEST = 2**63
+
+
+def check_storable(row: models.Model) -> None:
+    """RecordBroken for a value that SQLite cannot hold: one odd record must not stop all reading."""
+    for field in row._meta.local_concrete_fields:
+        value = getattr(row, field.attname)
+        if isinstance(value, int) and not -_LONGEST <= value < _LONGEST:
+            raise RecordBroken(f"{field.name}: the number {value} is too large")
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise RecordBroken(
+                    f"{field.name}: {value!r} is not valid Unicode"
+                ) from None

@@ -8,7 +8,12 @@ from typing import Any
 
 from django.db.models import Model
 
-from ipxeready.index.models import IndexedRecord, Problem, SourceFile
+from ipxeready.index.models import (
+    IndexedRecord,
+    Problem,
+    SourceFile,
+    check_storable,
+)
 from ipxeready.index.sources import Source, Text
 from ipxeready.storage import intents
 from ipxeready.storage.broken import FileBroken, RecordBroken
@@ -94,6 +99,8 @@ def refresh(source: Source, layout: Layout, row: SourceFile | None) -> Outcome:
     if fault is not None:
         if (fresh.error, fresh.sha256) != (fault.message, sha):
             out.newly_broken = fault
+            if row is None:
+                _salvage(source, layout, content, out)
         _note_broken(source, fresh, fault)
     elif fresh.error:
         out.mended = True
@@ -102,6 +109,28 @@ def refresh(source: Source, layout: Layout, row: SourceFile | None) -> Outcome:
     stamp(fresh, seen, sha)
     fresh.save()
     return out
+
+
+def _salvage(
+    source: Source, layout: Layout, content: bytes | None, out: Outcome
+) -> None:
+    """A cold start with a broken file: machines boot from what can be told apart of it, or from our last content."""
+    try:
+        if content:
+            text = source.salvage(content)
+        else:
+            text = source.open((layout.backup / source.name_of_backup).read_bytes())
+        if text is None:
+            return
+        entries = text.entries()
+        text.check(list(entries))
+        replace_rows(source, text, list(entries), [], text.entries())
+        cross_check(source, text)
+    except (FileBroken, OSError):
+        return
+    if not content:
+        # Other text, should it come back, is new to us.
+        IndexedRecord.objects.filter(source=source.name).update(digest="")
 
 
 def _note_broken(source: Source, row: SourceFile, fault: FileBroken) -> None:
@@ -152,7 +181,7 @@ def replace_rows(
     problems: list[Problem] = []
     for key in changed:
         try:
-            rows += source.rows(text, key)
+            rows += checked_rows(source, text, key)
         except RecordBroken as error:
             problems.append(
                 Problem(
@@ -182,6 +211,14 @@ def replace_rows(
         batch_size=_BATCH,
     )
     Problem.objects.bulk_create(problems)
+
+
+def checked_rows(source: Source, text: Text, key: str) -> list[Model]:
+    """The rows of one record, fit for the tables; RecordBroken otherwise."""
+    rows: list[Model] = list(source.rows(text, key))
+    for row in rows:
+        check_storable(row)
+    return rows
 
 
 def drop_rows(source: Source, keys: list[str]) -> None:

@@ -74,6 +74,10 @@ class Source:
         """Rows of one record; raises RecordBroken when it does not validate."""
         raise NotImplementedError
 
+    def salvage(self, content: bytes) -> Text | None:
+        """The intact records of a file that does not parse, None where they cannot be told apart."""
+        return None
+
     def cross_check(self, text: Any) -> list[Fault]:
         """Problems across records; the rows are in the index already."""
         return []
@@ -109,6 +113,10 @@ class YamlSource(Source):
     def open(self, content: bytes) -> YamlText:
         """The records below the top key."""
         return YamlText(content, self.top)
+
+    def salvage(self, content: bytes) -> YamlText:
+        """Each record that parses alone."""
+        return YamlText.salvage(content, self.top)
 
 
 class JsonSource(Source):

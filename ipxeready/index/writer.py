@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -16,7 +18,13 @@ from ipxeready.errors import Invalid, Unavailable
 from ipxeready.index import freshness, journal
 from ipxeready.index.connection import writable
 from ipxeready.index.models import SourceFile
-from ipxeready.index.refresh import cross_check, read, replace_rows, stamp
+from ipxeready.index.refresh import (
+    checked_rows,
+    cross_check,
+    read,
+    replace_rows,
+    stamp,
+)
 from ipxeready.index.sources import Source, Text, get_source
 from ipxeready.storage import faults, intents, jsonl
 from ipxeready.storage.broken import FileBroken, RecordBroken
@@ -25,23 +33,26 @@ from ipxeready.storage.paths import Layout
 
 log = logging.getLogger(__name__)
 _local = threading.local()
-#: Parsed texts of the last writes by file, good while the fingerprint stands. Used under the state lock only.
-_texts: dict[tuple[str, str], tuple[Fingerprint, bytes, Text]] = {}
+#: Parsed texts of the last writes by file, good while fingerprint and digest stand. Used under the state lock only.
+_texts: dict[tuple[str, str], tuple[Fingerprint, str, bytes, Text]] = {}
 
 
 class Draft:
     """One file under change inside a transaction; each change is in the index at once."""
 
-    def __init__(self, source: Source, text: Any, before: bytes) -> None:
+    def __init__(
+        self, source: Source, text: Any, before: bytes, seen: Fingerprint | None
+    ) -> None:
         self.source = source
         self.text = text
         self.before = before
+        self.seen = seen
         self.dirty = False
 
     def get(self, key: str) -> Any:
-        """The record `key` as in the file, None when absent; Unavailable when it is broken."""
+        """A copy of the record `key` as in the file, None when absent; Unavailable when it is broken."""
         try:
-            return self.text.value(key)
+            return copy.deepcopy(self.text.value(key))
         except RecordBroken as error:
             raise Unavailable(
                 f"{self.source.name}: {error.message} (line {error.line}); mend the file first",
@@ -51,16 +62,24 @@ class Draft:
     def put(self, key: str, value: Any) -> None:
         """Make the record say `value`; Invalid when it does not validate, Unavailable when it cannot be edited."""
         self._quarantined(key)
+        before = self.text.snapshot()
         try:
             self.text.put(key, value)
             self.sync([key])
         except RecordBroken as error:
             raise Unavailable(error.message, code="state.uneditable") from None
+        except Invalid:
+            # A batch goes on with its next item: what was refused must not stay in the text.
+            self.text.restore(before)
+            raise
 
     def remove(self, key: str) -> bool:
         """Take the record out; False when it is not there."""
-        if not self.text.remove(key):
-            return False
+        try:
+            if not self.text.remove(key):
+                return False
+        except RecordBroken as error:
+            raise Unavailable(error.message, code="state.uneditable") from None
         self.sync([key])
         return True
 
@@ -81,7 +100,7 @@ class Draft:
         changed = [key for key in keys if key in entries]
         for key in changed:
             try:
-                self.source.rows(self.text, key)
+                checked_rows(self.source, self.text, key)
             except RecordBroken as error:
                 raise Invalid(error.message) from None
         with writable():
@@ -103,6 +122,8 @@ class Transaction:
         self._drafts: dict[str, Draft] = {}
         self._log: list[dict[str, Any]] = []
         self._callbacks: list[Callable[[], None]] = []
+        #: The files are written: whatever happens now, the operation has succeeded.
+        self.committed = False
 
     def draft(self, name: str) -> Draft:
         """The file `name` under change; Unavailable when it is broken."""
@@ -130,16 +151,18 @@ class Transaction:
                 f"{path} is broken and takes no writes until it is mended: {fault.where()}",
                 code="state.invalid",
             )
-        key = (source.name, str(path))
-        cached = _texts.pop(key, None)
+        cached = _texts.pop((source.name, str(path)), None)
         seen = fingerprint(path)
-        if cached is not None and cached[0] == seen:
-            return Draft(source, cached[2], cached[1])
-        content, _, fault_now = read(source, layout)
+        known = row.sha256 if row is not None else ""
+        if cached is not None and cached[:2] == (seen, known):
+            return Draft(source, cached[3], cached[2], seen)
+        content, seen, fault_now = read(source, layout)
         if content is None or fault_now is not None:
             words = fault_now.where() if fault_now else "it is gone"
             raise Unavailable(f"{path} takes no writes: {words}", code="state.invalid")
-        return Draft(source, source.open(content), content)
+        if intents.sha(content) != known:
+            raise _edited_now(path)
+        return Draft(source, source.open(content), content, seen)
 
     def log(self, *, op: str | None = None, status: str = "ok", **fields: Any) -> None:
         """Write an audit line with this commit."""
@@ -183,6 +206,8 @@ class Transaction:
             if after == draft.before:
                 continue
             source = draft.source
+            if fingerprint(source.path(layout)) != draft.seen:
+                raise _edited_now(source.path(layout))
             with writable():
                 cross_check(source, draft.text)
             dirty.append(draft)
@@ -200,12 +225,8 @@ class Transaction:
         try:
             intents.commit(layout, changes, lines, self.op)
         except OSError as error:
-            words = error.strerror or str(error)
-            raise Unavailable(
-                f"nothing was changed: writing {error.filename or layout.state} failed: {words}. "
-                "Make room or mend the permissions, then try again.",
-                code="state.unwritable",
-            ) from error
+            raise _unwritable(layout, error) from error
+        self.committed = True
         for draft, change in zip(dirty, changes, strict=True):
             self._note(draft, change)
         if numbered:
@@ -217,13 +238,14 @@ class Transaction:
         row = SourceFile.objects.filter(pk=draft.source.name).first() or SourceFile(
             name=draft.source.name, path=str(change.path)
         )
-        stamp(row, seen, intents.sha(change.after))
+        sha = intents.sha(change.after)
+        stamp(row, seen, sha)
         with writable():
             row.save()
         draft.dirty = False
         if seen is not None:
             key = (draft.source.name, str(change.path))
-            _texts[key] = (seen, change.after, draft.text)
+            _texts[key] = (seen, sha, change.after, draft.text)
 
     def _note_log(self, layout: Layout) -> None:
         trail = journal.get_journal()
@@ -236,6 +258,27 @@ class Transaction:
             fresh = journal.refresh(layout, row, seen)
             stamp(fresh, seen, "")
             fresh.save()
+
+
+def _edited_now(path: Path) -> Unavailable:
+    return Unavailable(
+        f"{path} was edited by hand this very moment. Nothing was changed; try again.",
+        code="state.busy",
+    )
+
+
+def _unwritable(layout: Layout, error: OSError) -> Unavailable:
+    what = f"writing {error.filename or layout.state} failed: {error.strerror or error}"
+    then = "Make room or mend the permissions"
+    if isinstance(error, intents.Unfinished):
+        return Unavailable(
+            f"{what}, and so did taking it back. {then}: the next request finishes this write.",
+            code="state.unfinished",
+        )
+    return Unavailable(
+        f"nothing was changed: {what}. {then}, then try again.",
+        code="state.unwritable",
+    )
 
 
 @contextmanager
@@ -251,15 +294,20 @@ def writing(
     """
     outer: Transaction | None = getattr(_local, "tx", None)
     if outer is not None:
-        with outer.savepoint():
-            yield outer
+        # The audit names the operation itself, not the page that it was part of.
+        around = outer.actor, outer.op
+        outer.actor, outer.op = actor, op
+        try:
+            with outer.savepoint():
+                yield outer
+        finally:
+            outer.actor, outer.op = around
         return
     held = freshness.lock()
     tx = Transaction(actor, op)
     with held.held(op, timeout):
         freshness.refresh_locked()
         changes: list[intents.Change] = []
-        committed = False
         _local.tx = tx
         try:
             with transaction.atomic():
@@ -268,10 +316,9 @@ def writing(
                     SourceFile.objects.filter(name="").update(offset=0)
                 yield tx
                 changes = tx._commit()
-                committed = True
                 faults.reach("indexing")
         except DatabaseError:
-            if not committed:
+            if not tx.committed:
                 raise
             # The files are written: the operation has succeeded, the next reader indexes them.
             log.warning(
@@ -281,9 +328,16 @@ def writing(
         finally:
             _local.tx = None
         faults.reach("committed")
-        intents.finish(settings.IPXE_LAYOUT, changes)
+        try:
+            intents.finish(settings.IPXE_LAYOUT, changes)
+        except OSError:
+            log.warning("the next writer forgets the intent", exc_info=True)
     for callback in tx._callbacks:
-        callback()
+        try:
+            callback()
+        except Exception:
+            # The write stands: a failing afterthought must not report it as failed.
+            log.exception("after %s", op)
 
 
 def append_log(*, actor: Actor, op: str, status: str, **fields: Any) -> None:
@@ -295,7 +349,10 @@ def append_log(*, actor: Actor, op: str, status: str, **fields: Any) -> None:
     with freshness.lock().held(op):
         freshness.refresh_locked()
         line = journal.entry(actor, op, status, fields)
-        freshness.append_locked(settings.IPXE_LAYOUT, [line])
+        try:
+            freshness.append_locked(settings.IPXE_LAYOUT, [line])
+        except OSError as error:
+            raise _unwritable(settings.IPXE_LAYOUT, error) from error
 
 
 def in_writing() -> bool:

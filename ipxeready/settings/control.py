@@ -18,12 +18,13 @@ INSTALLED_APPS = [
     "rest_framework",
     "django_filters",
     "drf_spectacular",
-    "ipxeready.index",
     "ipxeready.users",
     "audit",
     "agents",
     "workers",
     "bootvars",
+    # Last: it names its file after the tables and adapters of all others.
+    "ipxeready.index",
 ]
 
 MIDDLEWARE = [

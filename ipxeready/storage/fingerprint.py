@@ -37,7 +37,6 @@ def fingerprint(path: Path) -> Fingerprint | None:
     """The fingerprint of the file behind `path`, None when there is none."""
     try:
         return Fingerprint.from_stat(path.stat())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except PermissionError:
+    except OSError:
+        # Not there, or not to be reached: reading it says why.
         return None

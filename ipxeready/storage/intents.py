@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,12 @@ from ipxeready.storage import atomic, faults, jsonl
 from ipxeready.storage.paths import Layout
 
 _MANIFEST = "intent.json"
+#: A write may tear between any two blocks of a file that is written over in place.
+_BLOCK = 4096
+
+
+class Unfinished(OSError):
+    """Writing failed, and so did putting the old contents back: the intent stays, the next writer finishes it."""
 
 
 def sha(content: bytes) -> str:
@@ -71,9 +79,7 @@ def commit(layout: Layout, changes: list[Change], log_lines: bytes, note: str) -
         faults.reach("prepared")
         _declare(layout)
     except BaseException:
-        for tmp in prepared:
-            if tmp is not None:
-                tmp.unlink(missing_ok=True)
+        _remove(prepared)
         clear(layout)
         raise
     faults.reach("declared")
@@ -85,16 +91,28 @@ def commit(layout: Layout, changes: list[Change], log_lines: bytes, note: str) -
             faults.reach("file")
         if log_lines:
             jsonl.append(layout.operations, log_lines)
-    except BaseException:
-        _take_back(layout, done, prepared)
+    except BaseException as error:
+        try:
+            _take_back(layout, done, prepared)
+        except OSError as again:
+            raise Unfinished(again.errno, again.strerror, again.filename) from error
         raise
     faults.reach("logged")
+
+
+def _remove(prepared: list[Path | None]) -> None:
+    for tmp in prepared:
+        if tmp is not None:
+            with suppress(OSError):
+                tmp.unlink(missing_ok=True)
 
 
 def _write_intent(
     layout: Layout, changes: list[Change], log_lines: bytes, note: str
 ) -> None:
-    layout.intents.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not layout.intents.is_dir():
+        layout.intents.mkdir(mode=0o700, parents=True)
+        atomic.fsync_folder(layout.intents.parent)
     files: list[dict[str, Any]] = []
     for number, change in enumerate(changes):
         atomic.write_new(layout.intents / f"content-{number}", change.after, 0o600)
@@ -137,9 +155,7 @@ def _take_back(layout: Layout, done: list[Change], prepared: list[Path | None]) 
             atomic.write_in_place(change.path, change.before, change.mode)
         elif change.path.read_bytes() != change.before:
             atomic.write_replace(change.path, change.before, change.mode)
-    for tmp in prepared:
-        if tmp is not None:
-            tmp.unlink(missing_ok=True)
+    _remove(prepared)
     clear(layout)
 
 
@@ -161,6 +177,7 @@ def finish(layout: Layout, changes: list[Change]) -> None:
         content = layout.intents / f"content-{number}"
         if content.exists():
             content.replace(layout.backup / change.path.name)
+    clear(layout)
 
 
 def recover(layout: Layout) -> Recovered | None:
@@ -168,26 +185,24 @@ def recover(layout: Layout) -> Recovered | None:
     manifest = layout.intents / _MANIFEST
     try:
         data = json.loads(manifest.read_bytes())
+        files = [(Path(item["path"]), item) for item in data["files"]]
     except FileNotFoundError:
+        _forget_unfinished(layout)
         return None
-    found = Recovered(note=data.get("note", ""))
+    except (ValueError, LookupError, TypeError):
+        # Not of our making: we rename it into place whole. It must not stop every writer for ever.
+        manifest.replace(layout.state / "intent.damaged")
+        clear(layout)
+        return Recovered(note="damaged", left=[layout.state / "intent.damaged"])
+    found = Recovered(note=str(data.get("note", "")))
     backups: list[tuple[Path, Path]] = []
-    for number, item in enumerate(data["files"]):
-        path = Path(item["path"])
+    for number, (path, item) in enumerate(files):
         content_file = layout.intents / f"content-{number}"
         after = content_file.read_bytes()
-        now = path.read_bytes() if path.exists() else None
-        if now is not None and sha(now) == item["after"]:
-            pass
-        elif _ours(now, item, layout.intents / f"before-{number}", after):
-            if item["in_place"]:
-                atomic.write_in_place(path, after, item["mode"])
-            else:
-                atomic.write_replace(path, after, item["mode"])
-        else:
+        before = layout.intents / f"before-{number}"
+        if not _carry_out(path, item, before, after):
             found.left.append(path)
-            aside = path.with_name(f"{path.name}.unfinished")
-            atomic.write_new(aside, after, 0o600)
+            atomic.write_new(unfinished_name(path), after, 0o600)
             continue
         found.written[path] = item["after"]
         backups.append((content_file, layout.backup / path.name))
@@ -197,24 +212,82 @@ def recover(layout: Layout) -> Recovered | None:
     for content_file, backup in backups:
         content_file.replace(backup)
     clear(layout)
+    remove_leftovers(layout, [path for path, _ in files])
     return found
 
 
-def _ours(now: bytes | None, item: dict[str, Any], old: Path, after: bytes) -> bool:
-    """Whether the file is still as before the write, or torn by it."""
-    if now is None:
-        return item["before"] is None
-    if sha(now) == item["before"]:
+def keep_backup(layout: Layout, path: Path) -> Path | None:
+    """Set our last content of `path` aside before the next write takes its place; None when there is none."""
+    backup = layout.backup / path.name
+    try:
+        content = backup.read_bytes()
+        kept = backup.with_name(f"{path.name}.before-edit")
+        atomic.write_new(kept, content, 0o600)
+    except OSError:
+        return None
+    return kept
+
+
+def unfinished_name(path: Path) -> Path:
+    """Where the content of an unfinished write is kept when its file was edited by hand."""
+    return path.with_name(f"{path.name}.unfinished")
+
+
+def _forget_unfinished(layout: Layout) -> None:
+    """Remove what a writer left that died before it declared its intent."""
+    try:
+        left = any(layout.intents.iterdir())
+    except FileNotFoundError:
+        return
+    if left:
+        remove_leftovers(layout)
+        clear(layout)
+
+
+def _carry_out(path: Path, item: dict[str, Any], old: Path, after: bytes) -> bool:
+    """Make the file at `path` new; False when somebody has edited it since."""
+    try:
+        now = path.read_bytes()
+    except FileNotFoundError:
+        now = None
+    if now is not None and sha(now) == item["after"]:
         return True
-    if not item["in_place"]:
+    before = old.read_bytes() if item["in_place"] and old.exists() else None
+    if now is None:
+        ours = item["before"] is None
+    else:
+        ours = sha(now) == item["before"] or (
+            before is not None and _torn(now, before, after)
+        )
+    if ours and item["in_place"]:
+        atomic.write_in_place(path, after, item["mode"])
+    elif ours:
+        atomic.write_replace(path, after, item["mode"])
+    return ours
+
+
+def _torn(now: bytes, before: bytes, after: bytes) -> bool:
+    """Whether `now` is `before` written over with `after` up to somewhere: block by block the one or the other."""
+    longer = len(now) > len(before)
+    if len(now) != max(len(before), len(after)) and not (
+        longer and len(now) < len(after)
+    ):
         return False
-    before = old.read_bytes() if old.exists() else b""
+    for at in range(0, len(now), _BLOCK):
+        block = now[at : at + _BLOCK]
+        old, new = before[at : at + _BLOCK], after[at : at + _BLOCK]
+        if block not in (old, new) and not _mixed(block, old, new):
+            return False
+    return True
+
+
+def _mixed(block: bytes, old: bytes, new: bytes) -> bool:
     same = next(
-        (at for at, (a, b) in enumerate(zip(now, after, strict=False)) if a != b),
-        min(len(now), len(after)),
+        (at for at, (a, b) in enumerate(zip(block, new, strict=False)) if a != b),
+        min(len(block), len(new)),
     )
-    return now[same:] == before[same : len(now)] and len(now) <= max(
-        len(before), len(after)
+    return block[same:] == old[same : len(block)] and (
+        same == len(block) or len(block) == len(old)
     )
 
 
@@ -224,26 +297,21 @@ def _recover_log(layout: Layout) -> None:
     missing = b""
     for raw in lines.splitlines(keepends=True):
         line = jsonl.parse(raw, 0, 0)
-        if line.data is not None and line.data.get("id", 0) > known:
+        if line.data is not None and (jsonl.identifier(line.data) or 0) > known:
             missing += raw
     if missing:
         jsonl.append(layout.operations, missing)
 
 
-def remove_leftovers(layout: Layout) -> None:
-    """Remove temporary files of writers that no longer live. The caller holds the state lock."""
-    for folder in (layout.state, layout.config):
+_LEFTOVER = re.compile(r"\..+\.[0-9]+\.tmp")
+#: A start's own drafts are made without the lock.
+_DRAFT = re.compile(r"\..+\.[0-9]+\.[0-9a-f]{8}\.tmp")
+
+
+def remove_leftovers(layout: Layout, files: Sequence[Path] = ()) -> None:
+    """Remove what dead writers had prepared. The caller holds the state lock: no writer has any now."""
+    folders = {layout.state, layout.config, *(path.resolve().parent for path in files)}
+    for folder in folders:
         for path in folder.glob(".*.tmp"):
-            pid = path.name.rsplit(".", 2)[-2]
-            if pid.isdigit() and int(pid) != os.getpid() and not _alive(int(pid)):
+            if _LEFTOVER.fullmatch(path.name) and not _DRAFT.fullmatch(path.name):
                 path.unlink(missing_ok=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -11,6 +11,9 @@ from typing import Any
 
 from ipxeready.storage import atomic
 
+#: Numbers that every reader of JSON keeps exactly.
+MAX_ID = 2**53
+
 
 @dataclass(frozen=True)
 class Line:
@@ -47,6 +50,15 @@ def append(path: Path, lines: bytes) -> None:
         os.close(fd)
 
 
+def line_begins(path: Path, offset: int) -> bool:
+    """Whether a line begins at `offset`: not so when somebody has changed what lies before it."""
+    if not offset:
+        return True
+    with path.open("rb") as stream:
+        stream.seek(offset - 1)
+        return stream.read(1) == b"\n"
+
+
 def read(path: Path, offset: int = 0, number: int = 0) -> Iterator[Line]:
     """Lines from `offset` on, whole ones only; the first has number `number` + 1."""
     with path.open("rb") as stream:
@@ -60,10 +72,34 @@ def read(path: Path, offset: int = 0, number: int = 0) -> Iterator[Line]:
                 yield parse(raw, number, offset)
 
 
+def loads(text: str | bytes, **kwargs: Any) -> Any:
+    """json.loads without what JSON does not have: NaN and numbers beyond any float."""
+    return json.loads(text, parse_constant=_refuse, parse_float=_finite, **kwargs)
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{text} is too large")
+    return value
+
+
+def identifier(data: dict[str, Any]) -> int | None:
+    """The line's number, None when it has none that can be counted on."""
+    found = data.get("id")
+    if isinstance(found, bool) or not isinstance(found, int):
+        return None
+    return found if 0 < found < MAX_ID else None
+
+
 def parse(raw: bytes, number: int, end: int) -> Line:
     """The Line of one line's bytes."""
     try:
-        data = json.loads(raw)
+        data = loads(raw)
     except (ValueError, RecursionError) as error:
         return Line(number, end, None, f"not JSON: {error}")
     if not isinstance(data, dict):
@@ -84,8 +120,8 @@ def last_id(path: Path) -> int:
             best = 0
             for raw in stream.read().split(b"\n"):
                 line = parse(raw, 0, 0) if raw.strip() else None
-                if line and line.data and isinstance(line.data.get("id"), int):
-                    best = max(best, line.data["id"])
+                if line and line.data:
+                    best = max(best, identifier(line.data) or 0)
             if best or want >= size:
                 return best
             want *= 8

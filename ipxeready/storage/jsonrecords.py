@@ -6,7 +6,9 @@ import hashlib
 import json
 from typing import Any
 
+from ipxeready.storage import jsonl
 from ipxeready.storage.broken import FileBroken
+from ipxeready.storage.yamledit import same
 from ipxeready.storage.yamlload import decode
 from ipxeready.storage.yamlrecords import Entry
 
@@ -17,13 +19,15 @@ class JsonText:
     def __init__(self, content: bytes) -> None:
         self._values: dict[str, Any] = {}
         self._content: bytes | None = content
-        text = decode(content)
+        text = decode(content).removeprefix("\ufeff")
         if not text.strip():
             return
         try:
-            value = json.loads(text, object_pairs_hook=_no_doubles)
+            value = jsonl.loads(text, object_pairs_hook=_no_doubles)
         except json.JSONDecodeError as error:
             raise FileBroken(error.msg, error.lineno, error.colno) from None
+        except (ValueError, RecursionError) as error:
+            raise FileBroken(str(error), 1, 1) from None
         if not isinstance(value, dict):
             raise FileBroken("the file must hold one JSON object", 1, 1)
         self._values = value
@@ -51,13 +55,18 @@ class JsonText:
 
     def put(self, key: str, new: Any) -> None:
         """Set one key."""
+        if key in self._values and same(self._values[key], new):
+            return
         self._values[key] = new
         self._content = None
 
     def remove(self, key: str) -> bool:
         """Take one key out; False when it is not there."""
+        if key not in self._values:
+            return False
+        del self._values[key]
         self._content = None
-        return self._values.pop(key, None) is not None
+        return True
 
     def snapshot(self) -> Any:
         """State to go back to with `restore`."""
@@ -65,7 +74,8 @@ class JsonText:
 
     def restore(self, state: Any) -> None:
         """Go back to a snapshot."""
-        self._values, self._content = state
+        values, self._content = state
+        self._values = dict(values)
 
     def render(self) -> bytes:
         """The file's bytes as they should be written."""

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ipxeready.errors import Unavailable
@@ -63,26 +63,49 @@ class StateLock:
         self._fd = fd
         self._depth = 1
         note = f"{what}, pid {os.getpid()}, since {time.strftime('%H:%M:%S')}\n"
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, note.encode(), 0)
+        # A full or read-only disk must not keep anybody from the lock.
+        with suppress(OSError):
+            os.pwrite(fd, note.encode(), 0)
+            os.ftruncate(fd, len(note.encode()))
         return True
 
     def _flock(self, end: float) -> int | None:
         # A descriptor of its own each time: flock belongs to the open file,
         # and one that was inherited by a child must not be shared with it.
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = self._open()
         pause = 0.0005
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    os.close(fd)
-                    return None
-                time.sleep(pause)
-                pause = min(pause * 2, 0.01)
-            else:
-                return fd
+        try:
+            while True:
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if time.monotonic() >= end:
+                        os.close(fd)
+                        return None
+                    time.sleep(pause)
+                    pause = min(pause * 2, 0.01)
+                    continue
+                if self._is_the_file(fd):
+                    return fd
+                # Somebody removed the name: those who come now lock another file.
+                fd, old = self._open(), fd
+                os.close(old)
+        except BaseException:
+            os.close(fd)
+            raise
+
+    def _open(self) -> int:
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            # A read-only disk still lets readers take turns.
+            return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def _is_the_file(self, fd: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(fd), self.path.stat())
+        except FileNotFoundError:
+            return False
 
     def release(self) -> None:
         """Give back one level."""
@@ -95,7 +118,15 @@ class StateLock:
     @contextmanager
     def held(self, what: str, timeout: float = 10.0) -> Iterator[None]:
         """Hold the lock; Unavailable names the holder when `timeout` seconds were not enough."""
-        if not self.acquire(what, timeout):
+        try:
+            got = self.acquire(what, timeout)
+        except OSError as error:
+            raise Unavailable(
+                f"the lock {self.path} cannot be taken: {error.strerror or error}. Nothing was "
+                "changed; make the folder writable or make room, then try again.",
+                code="state.unwritable",
+            ) from error
+        if not got:
             raise Unavailable(
                 f"the state folder is busy: held by {self.holder()}. "
                 "Nothing was changed; try again in a moment.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import yaml
@@ -9,6 +10,15 @@ import yaml
 from ipxeready.storage import yamlload
 
 Edit = tuple[int, int, str]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same in YAML: 1 is not true, the order of keys does not matter."""
+    return one == other and _typed(one) == _typed(other)
+
+
+def _typed(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def apply(text: str, edits: list[Edit]) -> str:
@@ -76,22 +86,40 @@ class Editor:
             present.add(key.value)
             if key.value not in new:
                 if key.value in old:
-                    self.drop_lines(key.start_mark.index, value, key)
+                    self.drop(node, key, value)
                 continue
-            if new[key.value] != old.get(key.value) or key.value not in old:
+            if key.value not in old or not same(new[key.value], old[key.value]):
                 self.value(key, value, old.get(key.value), new[key.value])
         last_key, last_value = node.value[-1]
         at = self.line_end(
             max(last_key.end_mark.index, self.content_end(last_value)) - 1
         )
         for name, value in new.items():
-            if name not in present and not (name in old and old[name] == value):
+            if name not in present and not (name in old and same(old[name], value)):
                 self.insert(at, self.block({name: value}, indent))
 
-    def drop_lines(self, start: int, value: yaml.Node, key: yaml.Node) -> None:
-        """Remove the lines of one entry."""
-        end = max(key.end_mark.index, self.content_end(value))
-        self.edits.append((self.line_start(start), self.line_end(end - 1), ""))
+    def drop(self, node: yaml.MappingNode, key: yaml.Node, value: yaml.Node) -> None:
+        """Remove the lines of one entry; behind the dash of a list the next entry moves up."""
+        start: int = key.start_mark.index
+        line = self.line_start(start)
+        end = self.line_end(max(key.end_mark.index, self.content_end(value)) - 1)
+        if self.text[line:start].strip():
+            after = [k.start_mark.index for k, _ in node.value]
+            end = next((each for each in after if each > start), end)
+            self.edits.append((start, end, ""))
+            return
+        self.edits.append((line, end, ""))
+
+    def would_lose(self) -> str:
+        """What the edits would take away unasked: an anchor written out, a comment inside braces; empty if nothing."""
+        marks = yamlload.marks(self.text)
+        for start, end, new in self.edits:
+            if new and any(start <= mark < end for mark in marks):
+                return "anchors in use"
+            old = self.text[start:end]
+            if new.lstrip().startswith("{") and "\n" in old and "#" in old:
+                return "comments inside braces"
+        return ""
 
     def value(self, key: yaml.Node, node: yaml.Node, old: Any, new: Any) -> None:
         """Replace the value of one key."""
@@ -117,19 +145,19 @@ class Editor:
     def sequence(self, node: yaml.SequenceNode, old: list[Any], new: list[Any]) -> None:
         """Turn the block sequence `node` from `old` into `new`, keeping equal items at both ends."""
         head = 0
-        while head < min(len(old), len(new)) and old[head] == new[head]:
+        while head < min(len(old), len(new)) and same(old[head], new[head]):
             head += 1
         tail = 0
-        while (
-            tail < min(len(old), len(new)) - head
-            and old[len(old) - 1 - tail] == new[len(new) - 1 - tail]
+        while tail < min(len(old), len(new)) - head and same(
+            old[len(old) - 1 - tail], new[len(new) - 1 - tail]
         ):
             tail += 1
         gone = node.value[head : len(old) - tail]
         came = new[head : len(new) - tail]
         if len(gone) == len(came):
             for item, before, after in zip(gone, old[head:], came, strict=False):
-                self.item(item, before, after)
+                if not same(before, after):
+                    self.item(item, before, after)
             return
         indent: int = node.start_mark.column
         at = self.line_start(self.dash(node.value[head])) if gone else None

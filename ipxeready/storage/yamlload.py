@@ -12,13 +12,14 @@ from ipxeready.storage.broken import FileBroken
 _TAG = "tag:yaml.org,2002:"
 _MERGE = _TAG + "merge"
 # Resolvers match from the start only, so each pattern ends itself.
-_INT = re.compile(r"(?:0|-?[1-9][0-9]*)\Z")
+# More digits than SQLite holds stay text.
+_INT = re.compile(r"(?:0|-?[1-9][0-9]{0,17})\Z")
 
 
 class StrictLoader(yaml.CSafeLoader):
     """The C parser with our own short list of types: no dates, no octal, no `no`, no duplicate keys, no foreign tags."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
+    yaml_implicit_resolvers: dict[str, Any] = {}
     yaml_constructors: ClassVar[dict[Any, Any]] = {}
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
@@ -129,9 +130,12 @@ def broken(error: yaml.YAMLError, text: str, first_line: int = 1) -> FileBroken:
         # A quote that is never closed: name where it begins, not where the file ends.
         mark = getattr(error, "context_mark", None) or mark
     if isinstance(error, yaml.reader.ReaderError):
-        before = text[: error.position]
+        # The C parser counts bytes and names the character by its number.
+        before = text.encode("utf-8", "surrogatepass")[: error.position].decode(
+            "utf-8", "ignore"
+        )
         return FileBroken(
-            f"the character {error.character!r} is not allowed in YAML; remove it",
+            f"the character U+{int(error.character):04X} is not allowed in YAML; remove it",
             before.count("\n") + first_line,
             len(before) - (before.rfind("\n") + 1) + 1,
         )
@@ -187,6 +191,19 @@ def compose(text: str) -> yaml.Node | None:
             loader.dispose()
     except yaml.YAMLError as error:
         raise broken(error, text) from None
+    except RecursionError:
+        raise FileBroken("nested too deeply", 1) from None
+
+
+def marks(text: str) -> list[int]:
+    """Where anchors and aliases stand in a text that parses."""
+    if "&" not in text and "*" not in text:
+        return []
+    return [
+        token.start_mark.index
+        for token in yaml.scan(text, Loader=StrictLoader)
+        if isinstance(token, yaml.AnchorToken | yaml.AliasToken)
+    ]
 
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./@+-]*|[0-9]+(?:\.[0-9]+){3}")
