@@ -66,11 +66,11 @@ class Product:
         raise RuntimeError("".join(lines))
 
     def end(self) -> None:
-        """Ctrl-C; what it started ends with it."""
+        """End it; what it started ends with it."""
         if self.process is None:
             return
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
+            self.process.send_signal(signal.SIGTERM)
             try:
                 self.process.wait(30)
             except subprocess.TimeoutExpired:
