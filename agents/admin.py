@@ -67,7 +67,8 @@ class AgentAdmin(FileBackedAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Who may only look sees no field for a token."""
         if obj is not None and not self.has_change_permission(request, obj):
-            return tuple(name for name in self.fields if name != "token")
+            shown = [name for name in self.fields if name != "token"]
+            return tuple("words" if name == "tags" else name for name in shown)
         return self.fields
 
     def has_add_permission(self, request: HttpRequest) -> bool:

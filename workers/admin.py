@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.selectors import agents_enabled_for_disks
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError
+from ipxeready.storage.iqn import OSES
 from ipxeready.web.actors import actor_of
 from ipxeready.web.admin import FileBackedAdmin
 from workers import disks, selectors, services
@@ -51,6 +52,24 @@ class HasDiskFilter(admin.SimpleListFilter):
         return rows
 
 
+class DefaultSystemFilter(admin.SimpleListFilter):
+    """What workers boot; those without a default system have no entry of their own."""
+
+    title = _("default system")
+    parameter_name = "default_os"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The systems that are somebody's default."""
+        there = set(selectors.workers().values_list("default_os", flat=True))
+        return [(os, os) for os in OSES if os in there]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[Worker]
+    ) -> QuerySet[Worker]:
+        """Workers that boot it."""
+        return queryset.filter(default_os=self.value()) if self.value() else queryset
+
+
 @admin.register(Worker)
 class WorkerAdmin(FileBackedAdmin):
     """Machines without disks of their own."""
@@ -60,7 +79,7 @@ class WorkerAdmin(FileBackedAdmin):
     #: Deleting talks to nodes: its services take the lock for themselves.
     actions_hold_lock = False
     list_display = ("worker_id", "hostname", "mac", "state", "default_os", "disk_list")
-    list_filter = ("state", HasDiskFilter, "default_os")
+    list_filter = ("state", HasDiskFilter, DefaultSystemFilter)
     search_fields = ("worker_id", "hostname")
     ordering = ("worker_id",)
     actions = None
@@ -119,15 +138,31 @@ class WorkerAdmin(FileBackedAdmin):
             ),
         )
 
+    @admin.display(description=_("disks"))
+    def disk_names(self, obj: Worker) -> SafeString | str:
+        """Each disk, for those who may only look."""
+        rows = selectors.disks_of(obj.pk)
+        if not rows:
+            return _t("none yet")
+        return format_html(
+            "<ul>{}</ul>",
+            format_html_join(
+                "",
+                "<li>{} @ {}{} <code>{}</code></li>",
+                ((disk.os, disk.agent, _status(disk), disk.iqn) for disk in rows),
+            ),
+        )
+
     # --- forms ---------------------------------------------------------------
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Identity first; what boots once the worker is there."""
         if obj is None:
             return ("worker_id", "mac", "hostname")
-        shown = ("worker_id", "hostname", "arch", "state", "disk_table")
+        shown = ("worker_id", "hostname", "arch", "state")
+        boot = ("default_os", "menu_default", "menu_timeout")
         if not self.has_change_permission(request, obj):
-            return (*shown, "default_os", "menu_default", "menu_timeout")
-        return (*shown, "mac", "default_os", "menu_default", "menu_timeout")
+            return (*shown, "disk_names", "mac", *boot)
+        return (*shown, "disk_table", "mac", *boot)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """The id is the key, the name is in targets and images."""

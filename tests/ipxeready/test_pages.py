@@ -124,7 +124,7 @@ def room(layout: Layout, administrator: Actor) -> Layout:
         json.dumps({"workers": {"worker-01": worker, MARKUP: broken}})
     )
     layout.dhcp_hosts.write_text(
-        f"52:54:00:12:34:01,worker-01,set:{MARKUP}\n# {MARKUP}\n"
+        f"52:54:00:12:34:01,worker-01\n{MARKUP},worker-02\n# {MARKUP}\n"
     )
     layout.settings_json.write_text('{"auto_register": true}\n')
     with layout.operations.open("a") as file:
@@ -246,3 +246,40 @@ def test_a_setting_has_no_form_of_its_own(
     assert answer.status_code == ELSEWHERE
     assert answer["Location"] == reverse("admin:bootvars_setting_changelist")
     assert room.settings_json.read_bytes() == before
+
+
+def test_who_may_only_look_is_offered_nothing_that_is_refused(
+    login: Callable[[str, str], Client],
+) -> None:
+    def page(who: str, address: str) -> str:
+        return login(who, "en").get(address).content.decode()
+
+    worker = reverse("admin:workers_worker_change", args=["worker-01"])
+    for link in ("disk/ubuntu/delete/", "disk/add/"):
+        assert link in page("oscar", worker)
+        assert link not in page("victor", worker)
+    # What is read-only is written for people all the same.
+    assert "52:54:00:12:34:01" in page("victor", worker)
+    node = page("victor", reverse("admin:agents_agent_change", args=["node-1"]))
+    assert '<div class="readonly">stgt</div>' in node
+    settings = reverse("admin:bootvars_setting_changelist")
+    assert "Switch it off" in page("oscar", settings)
+    assert "Switch it off" not in page("victor", settings)
+
+
+def test_workers_are_filtered_by_what_they_boot(
+    room: Layout, login: Callable[[str, str], Client]
+) -> None:
+    client = login("victor", "en")
+    address = reverse("admin:workers_worker_changelist")
+    assert "By default system" not in client.get(address).content.decode()
+    text = room.workers_yml.read_text()
+    assert '"state": "ready"' in text
+    room.workers_yml.write_text(
+        text.replace('"state": "ready"', '"state": "ready", "default_os": "ubuntu"')
+    )
+    page = client.get(address).content.decode()
+    assert "?default_os=ubuntu" in page
+    assert "worker-01" in client.get(f"{address}?default_os=ubuntu").content.decode()
+    empty = client.get(f"{address}?default_os=debian").content.decode()
+    assert "0 workers" in empty
