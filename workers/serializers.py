@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from ipxeready.web.serializers import StrictSerializer
@@ -27,11 +28,24 @@ class PlainText(serializers.CharField):
         return super().to_internal_value(data)
 
 
+@extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
+class AsSent(serializers.Field[Any, Any, Any, Any]):
+    """A number, or words that mean one: the service decides, so that a form's text counts as JSON's number does."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The value as sent."""
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        """The same."""
+        return value
+
+
 class BootSerializer(StrictSerializer):
     """`boot` of a new worker."""
 
     menu_default = PlainText(required=False)
-    menu_timeout = serializers.JSONField(required=False)
+    menu_timeout = AsSent(required=False)
 
 
 class WorkerCreateSerializer(StrictSerializer):
@@ -55,7 +69,7 @@ class DefaultOsSerializer(StrictSerializer):
 
     os = PlainText(required=False, allow_null=True)
     menu_default = PlainText(required=False, allow_null=True)
-    menu_timeout = serializers.JSONField(required=False, allow_null=True)
+    menu_timeout = AsSent(required=False, allow_null=True)
 
 
 class DiskCreateSerializer(StrictSerializer):
@@ -64,7 +78,7 @@ class DiskCreateSerializer(StrictSerializer):
     type = PlainText()
     os = PlainText()
     name = PlainText(required=False, allow_blank=True, allow_null=True)
-    size = serializers.JSONField(required=False, allow_null=True)
+    size = AsSent(required=False, allow_null=True)
     disk_agent = PlainText(required=False, allow_blank=True, allow_null=True)
 
 
