@@ -13,17 +13,19 @@ class WorkersConfig(AppConfig):
     verbose_name = _("Workers")
 
     def ready(self) -> None:
-        """Make both files known to the index, and to the nodes' registry who uses a node."""
+        """Make both files known to the index, to the health page and to the registry of nodes who uses them."""
         from agents.services import IN_USE
         from ipxeready.index import register
         from ipxeready.startup import at_start
+        from ipxeready.web.health import health_section
         from workers.adapters import WorkersSource
         from workers.hostsfile import HostsSource
-        from workers.selectors import workers_on
+        from workers.selectors import differences, workers_on
         from workers.settle import settle_all
 
         register(WorkersSource())
         register(HostsSource())
         at_start(settle_all)
+        health_section("differences", differences)
         if workers_on not in IN_USE:
             IN_USE.append(workers_on)

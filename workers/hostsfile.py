@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from ipxeready.storage.paths import Layout
 from ipxeready.storage.yamlrecords import Entry
 from workers.adapters import serial
 from workers.models import Binding
+
+#: With a digest and a count behind it, a key still fits the rows' `record`.
+_LONGEST_KEY = 160
 
 
 class HostsFile:
@@ -39,7 +43,7 @@ class HostsFile:
         for line in lines:
             if not line.macs or line.kind not in ("entry", "refused"):
                 continue
-            text = line.raw.strip().decode("latin-1")
+            text = _key_of(line.raw)
             key, again = text, 1
             while key in self._entries:
                 again += 1
@@ -76,7 +80,7 @@ class HostsFile:
             hostname = ""
         return [
             Binding(
-                record=key[:255],
+                record=key,
                 mac=mac,
                 hostname=hostname,
                 ip=line.ip or "",
@@ -90,8 +94,14 @@ class HostsFile:
 
     def edit(self, change: Callable[[HostsText], Any]) -> tuple[Any, list[str]]:
         """Make an edit; returns its result and the keys whose rows must be made anew."""
-        before = self._entries
-        result = change(self.text)
+        before, content = self._entries, self.text.render()
+        try:
+            result = change(self.text)
+        except Exception:
+            if self.text.render() != content:
+                # Half of several edits: none of them.
+                self.restore(content)
+            raise
         self._read()
         keys = [
             key
@@ -114,6 +124,14 @@ class HostsFile:
     def render(self) -> bytes:
         """The file's bytes."""
         return self.text.render()
+
+
+def _key_of(raw: bytes) -> str:
+    """The line's own text; a long line's key is cut and told from others by a digest."""
+    text = raw.strip().decode("latin-1")
+    if len(text) <= _LONGEST_KEY:
+        return text
+    return f"{text[:_LONGEST_KEY]}… {hashlib.blake2b(raw, digest_size=16).hexdigest()}"
 
 
 class HostsEditor:

@@ -127,3 +127,27 @@ def workers_on(agent: str) -> list[str]:
     disks = Disk.objects.filter(agent=agent).values_list("worker_id", flat=True)
     cds = Cd.objects.filter(agent=agent).values_list("worker_id", flat=True)
     return sorted({*disks, *cds})
+
+
+def differences() -> list[str]:
+    """Where ledger and hosts file do not belong together, in words; nothing is mended by itself."""
+    named = dict(Worker.objects.order_by("pk").values_list("hostname", "worker_id"))
+    bound = dict(
+        Binding.objects.filter(effective=True)
+        .exclude(hostname="")
+        .order_by("-pk")
+        .values_list("hostname", "mac")
+    )
+    unbound = [
+        f"worker {worker_id} ({hostname}) has no MAC in dhcp-hosts.conf: no machine boots as "
+        f"it. Bind one with PUT /workers/{worker_id}/mac, or delete the worker"
+        for hostname, worker_id in named.items()
+        if hostname not in bound
+    ]
+    strange = [
+        f"dhcp-hosts.conf binds {mac} to {hostname}, which is the hostname of no worker: it has "
+        "no disk. Its next boot adds the record where registration is on, or remove the line"
+        for hostname, mac in bound.items()
+        if hostname not in named
+    ]
+    return [*unbound, *strange]
