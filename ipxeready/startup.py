@@ -66,12 +66,16 @@ def _prepare_control(config: Config, layout: Layout) -> None:
     if not config.agent_token:
         _secret(layout.agent_token)
     _secret(layout.secret_key, size=48)  # Django wants fifty characters or more
-    _live_file(layout.agents_yml, "agents: {}\n", _SECRET)
-    _live_file(layout.users_yml, "users: {}\n", _SECRET)
-    _live_file(layout.workers_yml, "workers: {}\n", _PLAIN)
-    _live_file(layout.settings_json, "{}\n", _PLAIN)
-    _live_file(layout.operations, "", _PLAIN)
-    _live_file(layout.dhcp_hosts, "", _PLAIN)
+    for path, default, mode in (
+        (layout.agents_yml, "agents: {}\n", _SECRET),
+        (layout.users_yml, "users: {}\n", _SECRET),
+        (layout.workers_yml, "workers: {}\n", _PLAIN),
+        (layout.settings_json, "{}\n", _PLAIN),
+        (layout.operations, "", _PLAIN),
+        (layout.dhcp_hosts, "", _PLAIN),
+    ):
+        if _exists(path) or not _lost(layout.backup / path.name, default):
+            _live_file(path, default, mode)
 
 
 def _prepare_agent(config: Config, layout: Layout) -> None:
@@ -171,6 +175,20 @@ def _live_file(path: Path, default: str, mode: int) -> None:
     """A file that people and the service change: from its template, else nearly empty."""
     if not _exists(path):
         _create(path, _template(path) or default, mode)
+
+
+def _lost(backup: Path, default: str) -> bool:
+    """Whether a missing file held something: then it stays missing and counts as broken until it is put back.
+
+    A new, empty one would look as if all its records had been removed on purpose.
+    """
+    try:
+        text = backup.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    lines = [line.strip() for line in text.splitlines()]
+    said = "".join(line for line in lines if not line.startswith("#"))
+    return said not in ("", default.strip(), default.strip().removesuffix(" {}"))
 
 
 def _template(path: Path) -> str:

@@ -106,9 +106,24 @@ def refresh(source: Source, layout: Layout, row: SourceFile | None) -> Outcome:
         out.mended = True
         fresh.error, fresh.error_line, fresh.error_column = "", 0, 0
         Problem.objects.filter(source=source.name, code="file.broken").delete()
+    _note_unfinished(source, layout)
     stamp(fresh, seen, sha)
     fresh.save()
     return out
+
+
+def _note_unfinished(source: Source, layout: Layout) -> None:
+    """A crash met a hand edit: both contents lie there until somebody has looked."""
+    path = source.path(layout)
+    kept = intents.unfinished_name(path)
+    Problem.objects.filter(source=source.name, code="file.unfinished").delete()
+    if kept.exists():
+        Problem.objects.create(
+            source=source.name,
+            code="file.unfinished",
+            message=f"{path} was edited by hand while a write of ours was unfinished. The file was left as "
+            f"it is; what we meant to write is in {kept}: take over what is missing and remove it",
+        )
 
 
 def _salvage(
@@ -232,7 +247,7 @@ def cross_check(source: Source, text: Text) -> None:
     """Note the problems across records anew."""
     faults = source.cross_check(text)
     Problem.objects.filter(source=source.name).exclude(
-        code__in=("record.broken", "file.broken")
+        code__in=("record.broken", "file.broken", "file.unfinished")
     ).delete()
     Problem.objects.bulk_create(
         Problem(

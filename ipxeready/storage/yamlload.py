@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import Any, ClassVar
 
 import yaml
@@ -167,14 +168,47 @@ def _tab_near(text: str, line: int) -> tuple[int, int] | None:
     return None
 
 
+def _refuse_tabs(text: str, first_line: int) -> None:
+    """FileBroken for a tab outside of values and comments: this parser takes it, others do not."""
+    values = [
+        (token.start_mark.index, token.end_mark.index)
+        for token in yaml.scan(text, Loader=StrictLoader)
+        if isinstance(token, yaml.ScalarToken)
+    ]
+    starts = [start for start, _ in values]
+
+    def in_value(at: int) -> bool:
+        before = bisect_right(starts, at) - 1
+        return before >= 0 and at < values[before][1]
+
+    for found in re.finditer("\t", text):
+        at = found.start()
+        if in_value(at):
+            continue
+        line = text.rfind("\n", 0, at) + 1
+        comment = re.compile(r"(?:^|[ \t])#").search(text, line, at + 1)
+        while comment is not None and in_value(comment.end() - 1):
+            comment = re.compile(r"[ \t]#").search(text, comment.end(), at + 1)
+        if comment is None:
+            number = text.count("\n", 0, at) + first_line
+            raise FileBroken(
+                f"tab at line {number}, column {at - line + 1}, use spaces",
+                number,
+                at - line + 1,
+            )
+
+
 def load(text: str, first_line: int = 1) -> Any:
     """The value of one document; FileBroken otherwise."""
     try:
         loader = StrictLoader(text)
         try:
-            return loader.get_single_data()
+            value = loader.get_single_data()
         finally:
             loader.dispose()
+        if "\t" in text:
+            _refuse_tabs(text, first_line)
+        return value
     except yaml.YAMLError as error:
         raise broken(error, text, first_line) from None
     except RecursionError:
