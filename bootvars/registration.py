@@ -14,6 +14,9 @@ from workers import selectors
 from workers.adapters import normalized
 from workers.dnsmasq import reload_after
 
+#: Seconds that a booting machine waits for a reload that hangs.
+PATIENCE = 2.0
+
 
 class RegistrationFull(Conflict):
     """As many workers without a disk as the limit allows: nothing more is written."""
@@ -66,7 +69,7 @@ def _handle(tx: Transaction, arrivals: list[Arrival]) -> list[str | Exception]:
         results.append(hostname)
     if pairs:
         tx.hosts.bind_many(pairs)
-        reload_after(tx)
+        reload_after(tx, PATIENCE)
     return results
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,7 @@ from ipxeready.actors import firmware
 from ipxeready.index import writing
 from ipxeready.storage import faults
 from ipxeready.storage.paths import Layout
+from tests.agents.node.node_lab import eventually
 from tests.workers.helpers import M1, M2, M3, ledger, live_hosts, snapshot, trail
 
 Ask = Callable[[str], str]
@@ -248,3 +250,23 @@ def test_a_dnsmasq_that_is_down_does_not_stop_a_registration(
     assert "set hostname worker-01\n" in boot(f"mac={M1}")
     (line,) = trail(layout, "dnsmasq.reload")
     assert line["status"] == "failed"
+
+
+@pytest.mark.case(102)
+def test_a_reload_that_hangs_does_not_keep_a_machine_waiting(
+    layout: Layout,
+    boot: Ask,
+    configured: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from workers import reload
+
+    configured(dnsmasq_reload_set=("command", "sleep 30"))
+    monkeypatch.setattr(reload, "COMMAND_LIMIT_S", 1.0)
+    monkeypatch.setattr(registration, "PATIENCE", 0.2)
+    before = time.monotonic()
+    assert "set hostname worker-01\n" in boot(f"mac={M1}")
+    assert time.monotonic() - before < 0.9
+    eventually(lambda: trail(layout, "dnsmasq.reload"))
+    (line,) = trail(layout, "dnsmasq.reload")
+    assert line["status"] == "failed" and "took more than" in line["error"]
