@@ -23,6 +23,7 @@ from ipxeready.errors import (
 )
 from ipxeready.index import writing
 from ipxeready.index.writer import Transaction
+from ipxeready.storage.hosts import HostsLine
 from ipxeready.storage.inflight import claim
 from workers import selectors
 from workers.choices import DELETING
@@ -283,4 +284,10 @@ def _forget(actor: Actor, name: str, removal: Removal) -> dict[str, Any]:
         "delete_disk": removal.delete_file,
         "dnsmasq_removed": bool(gone),
     }
-    return answer | removed(gone) | (reloading.answer() if reloading else {})
+    # An address, a tag or a comment that went along is worth a word; the plain line is not.
+    more = [line for line in gone if not _plain(line)]
+    return answer | removed(more) | (reloading.answer() if reloading else {})
+
+
+def _plain(line: HostsLine) -> bool:
+    return line.raw.strip() == f"{','.join(line.macs)},{line.hostname}".encode()

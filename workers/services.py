@@ -118,11 +118,17 @@ def refuse_taken(*, worker_id: str, hostname: str, mac: str) -> None:
 def refuse_bound(mac: str, hostname: str) -> None:
     """Conflict when the MAC is bound to another hostname."""
     bound = selectors.binding_of(mac)
-    if bound is not None and bound.hostname != hostname:
-        holder = bound.hostname or "no hostname (the line refuses it DHCP)"
+    if bound is None or bound.hostname == hostname:
+        return
+    if not bound.hostname:
         raise Conflict(
-            f"mac: {mac} is bound to {holder}; delete that worker or change its MAC first"
+            f"mac: {mac} has a line in dhcp-hosts.conf that gives it no hostname; mend that "
+            "line first"
         )
+    raise Conflict(
+        f"mac: {mac} is bound to {bound.hostname} in dhcp-hosts.conf; delete that worker, change "
+        "its MAC or remove the line first"
+    )
 
 
 def bind(tx: Transaction, mac: str, hostname: str) -> list[HostsLine]:
