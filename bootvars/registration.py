@@ -13,6 +13,7 @@ from ipxeready.index.writer import Transaction
 from workers import selectors
 from workers.adapters import normalized
 from workers.dnsmasq import reload_after
+from workers.ledger import refuse_broken
 
 #: Seconds that a booting machine waits for a reload that hangs.
 PATIENCE = 2.0
@@ -115,6 +116,7 @@ def _add_record(tx: Transaction, name: str, arrival: Arrival) -> None:
             f"dhcp-hosts.conf binds this machine to {name}, which is the id of a worker with "
             "another hostname; correct one of the two"
         )
+    refuse_broken(tx, name)
     tx.yaml("workers").put(name, normalized({"hostname": name}))
     tx.log(
         op="auto_register",

@@ -193,7 +193,7 @@ def _disks(key: str, disks: Any) -> list[IndexedModel]:
                 worker_id=key,
                 position=position,
                 os=os,
-                agent=_needed(key, place, disk, "agent"),
+                agent=_needed(key, place, disk, "agent").lower(),
                 iqn=iqn,
                 filename=_text(disk.get("filename") or f"{iqn.rpartition(':')[2]}.img"),
                 backing=_text(disk.get("backing") or ""),
@@ -210,7 +210,7 @@ def _cd(key: str, cd: Any) -> Cd:
     return Cd(
         record=key,
         worker_id=key,
-        agent=_needed(key, "cd", cd, "agent"),
+        agent=_needed(key, "cd", cd, "agent").lower(),
         iqn=check_iqn(_needed(key, "cd", cd, "iqn")),
         iso=_text(cd.get("iso") or ""),
         backing=_text(cd.get("backing") or ""),

@@ -7,6 +7,7 @@ from typing import Any
 from ipxeready.errors import ApplicationError, NotFound, Unavailable
 from ipxeready.index.writer import Transaction
 from ipxeready.storage.broken import RecordBroken
+from workers import selectors
 from workers.adapters import derived_state, normalized, worker_rows
 
 
@@ -27,6 +28,21 @@ def record_get(tx: Transaction, worker_id: str) -> dict[str, Any]:
             code="state.invalid",
         ) from None
     return record
+
+
+def refuse_broken(tx: Transaction, hostname: str) -> None:
+    """Unavailable when a record that does not validate has this hostname: mended, it would be there twice."""
+    for worker_id in selectors.broken_ids():
+        try:
+            data = tx.yaml("workers").get(worker_id) or {}
+        except Unavailable:
+            continue  # no mapping, so no hostname either
+        if str(data.get("hostname", "")).lower() == hostname:
+            raise Unavailable(
+                f"the hostname {hostname} belongs to the record {worker_id}, which does not "
+                "validate; mend it in state/workers.yml first",
+                code="state.invalid",
+            )
 
 
 def record_put(tx: Transaction, worker_id: str, record: dict[str, Any]) -> None:

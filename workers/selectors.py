@@ -99,9 +99,13 @@ def next_serial() -> int:
     ledger = Worker.objects.aggregate(top=Max("serial"))["top"] or 0
     bound = Binding.objects.aggregate(top=Max("serial"))["top"] or 0
     # A record that does not validate has its name all the same.
-    broken = problems().filter(source="workers", code="record.broken")
-    names = broken.values_list("record", flat=True)
-    return max(ledger, bound, *(serial(name) or 0 for name in names), 0) + 1
+    return max(ledger, bound, *(serial(name) or 0 for name in broken_ids()), 0) + 1
+
+
+def broken_ids() -> list[str]:
+    """Records of the ledger that do not validate."""
+    found = problems().filter(source="workers", code="record.broken")
+    return list(found.values_list("record", flat=True))
 
 
 def waiting_without_disk() -> int:

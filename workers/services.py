@@ -18,7 +18,7 @@ from workers import selectors
 from workers.adapters import normalized
 from workers.choices import CREATING, DELETING
 from workers.dnsmasq import reload_after
-from workers.ledger import record_get, record_put
+from workers.ledger import record_get, record_put, refuse_broken
 from workers.models import Binding, Worker
 from workers.validators import (
     check_arch,
@@ -54,6 +54,7 @@ def worker_create(
         record["boot"] = _boot(boot)
     with writing(actor=actor, op="create_worker") as tx:
         refuse_taken(worker_id=worker_id, hostname=hostname, mac=mac)
+        refuse_broken(tx, hostname)
         tx.yaml("workers").put(worker_id, normalized(record))
         gone = bind(tx, mac, hostname)
         reloading = reload_after(tx)

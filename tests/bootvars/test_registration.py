@@ -105,6 +105,19 @@ def test_a_hand_binding_never_overwrites_another_workers_record(
     assert snapshot(layout) == before
 
 
+@pytest.mark.case(33)
+def test_a_hand_binding_to_a_broken_record_makes_no_second_one(
+    layout: Layout, boot: Ask, api: APIClient
+) -> None:
+    layout.workers_yml.write_text("workers:\n  pc1: {hostname: seat, disks: oops}\n")
+    layout.dhcp_hosts.write_text(f"{M1},seat\n")
+    before = snapshot(layout)
+    assert "the record pc1" in boot(f"mac={M1}")
+    answer = api.post("/workers", {"worker_id": "x", "hostname": "seat", "mac": M1})
+    assert answer.status_code == 503
+    assert snapshot(layout) == before
+
+
 @pytest.mark.case(49)
 def test_a_hand_binding_that_is_no_hostname_is_told(layout: Layout, boot: Ask) -> None:
     layout.dhcp_hosts.write_text(f"{M1},worker_01\n")

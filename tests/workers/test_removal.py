@@ -302,6 +302,20 @@ def test_a_node_that_dies_half_way_leaves_what_it_may_have_done_to_be_settled(
     assert stub.targets == {}
 
 
+def test_a_nodes_id_in_capitals_is_that_node(
+    api: APIClient, layout: Layout, stub: Stub
+) -> None:
+    text = layout.workers_yml.read_text()
+    layout.workers_yml.write_text(text.replace("agent: stub", "agent: STUB"))
+    status, words = refusal(api, "delete", "/agents/stub")
+    assert (status, "pc1" in words) == (409, True)
+    assert (
+        "iscsi-server-windows" not in api.get(f"/boot-vars?mac={M1}").content.decode()
+    )
+    assert api.delete("/workers/pc1").status_code == 200
+    assert stub.targets == {}
+
+
 def test_a_cd_goes_with_its_worker(api: APIClient, layout: Layout, stub: Stub) -> None:
     text = layout.workers_yml.read_text()
     cd = f'{{agent: stub, iqn: "{BASE}:pc1.windows.iso", iso: w.iso}}'
