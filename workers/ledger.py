@@ -30,19 +30,27 @@ def record_get(tx: Transaction, worker_id: str) -> dict[str, Any]:
     return record
 
 
-def refuse_broken(tx: Transaction, hostname: str) -> None:
-    """Unavailable when a record that does not validate has this hostname: mended, it would be there twice."""
+def broken_hostnames(tx: Transaction) -> dict[str, str]:
+    """Hostnames of records that do not validate, with their ids: mended, they would be there twice."""
+    found = {}
     for worker_id in selectors.broken_ids():
         try:
             data = tx.yaml("workers").get(worker_id) or {}
         except Unavailable:
             continue  # no mapping, so no hostname either
-        if str(data.get("hostname", "")).lower() == hostname:
-            raise Unavailable(
-                f"the hostname {hostname} belongs to the record {worker_id}, which does not "
-                "validate; mend it in state/workers.yml first",
-                code="state.invalid",
-            )
+        found[str(data.get("hostname", "")).lower()] = worker_id
+    return found
+
+
+def refuse_broken(tx: Transaction, hostname: str) -> None:
+    """Unavailable when a record that does not validate has this hostname."""
+    worker_id = broken_hostnames(tx).get(hostname)
+    if worker_id is not None:
+        raise Unavailable(
+            f"the hostname {hostname} belongs to the record {worker_id}, which does not "
+            "validate; mend it in state/workers.yml first",
+            code="state.invalid",
+        )
 
 
 def record_put(tx: Transaction, worker_id: str, record: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -61,12 +61,19 @@ class Draft:
 
     def put(self, key: str, value: Any) -> None:
         """Make the record say `value`; Invalid when it does not validate, Unavailable when it cannot be edited."""
-        self._quarantined(key)
+        self.put_many({key: value})
+
+    def put_many(self, records: Mapping[str, Any]) -> None:
+        """The same for many records, all or none, with one look at the index."""
+        for key in records:
+            self._quarantined(key)
         before = self.text.snapshot()
         try:
-            self.text.put(key, value)
-            self.sync([key])
+            for key, value in records.items():
+                self.text.put(key, value)
+            self.sync(list(records))
         except RecordBroken as error:
+            self.text.restore(before)
             raise Unavailable(error.message, code="state.uneditable") from None
         except Invalid:
             # A batch goes on with its next item: what was refused must not stay in the text.

@@ -63,6 +63,7 @@ def test_an_unknown_machine_gets_name_record_and_binding(
         ("{worker-99: {hostname: worker-99}}", "", "worker-100"),
         ("{worker-05: {hostname: a_b}}", "", "worker-06"),
         ("{worker-02: just a word}", "", "worker-03"),
+        ("{pc: {hostname: worker-08, disks: oops}}", "", "worker-09"),
         ("{worker-: {hostname: x}}", "", "worker-01"),
         ("{}", "#52:54:00:00:00:77,worker-41\n", "worker-01"),
     ],
@@ -283,3 +284,16 @@ def test_a_reload_that_hangs_does_not_keep_a_machine_waiting(
     eventually(lambda: trail(layout, "dnsmasq.reload"))
     (line,) = trail(layout, "dnsmasq.reload")
     assert line["status"] == "failed" and "took more than" in line["error"]
+
+
+def test_a_room_of_a_thousand_is_served_in_one_write(layout: Layout) -> None:
+    arrivals = [
+        Arrival(f"52:54:00:10:{n // 256:02x}:{n % 256:02x}") for n in range(1000)
+    ]
+    with writing(actor=firmware(None), op="auto_register") as tx:
+        results = registration._handle(tx, arrivals)
+    assert results == [f"worker-{n:02d}" for n in range(1, 1001)]
+    assert len(ledger(layout)) == 1000
+    lines = live_hosts(layout)
+    assert len(lines) == 1000
+    assert lines[999] == "52:54:00:10:03:e7,worker-1000"
