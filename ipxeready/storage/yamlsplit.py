@@ -5,19 +5,20 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ipxeready.storage import yamlload
 from ipxeready.storage.broken import FileBroken
 
 _KEY = r"""(?:"(?:[^"\\\n]|\\[^\n])*"|'(?:[^'\n]|'')*'|[^\s#"'\[\]{},&*!|>%@`?:-][^\n:#\t]*?)"""
-#: Shapes that the fast way does not understand: documents, directives, tabs, keep-chomping, characters that YAML
-#: refuses or takes for line ends. Refused ones may hide in a comment, which nobody parses here.
+#: Characters that YAML refuses or takes for line ends, and tabs. Refused ones may hide in a comment, which nobody
+#: parses here.
 _ODD = re.compile(
-    r"^(?:---|\.\.\.|%)|[|>][0-9]?\+|\r(?!\n)"
-    r"|[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]",
-    re.MULTILINE,
+    r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
 )
+_LONE_CR = re.compile(r"\r(?!\n)")
+_KEEP = re.compile(r"[|>][0-9]?\+")
 _BLANK = re.compile(r"(?:[ ]*(?:#[^\n]*)?\r?(?:\n|\Z))*")
 _FIRST = re.compile(r"^( +)[^ \r\n#]", re.MULTILINE)
 
@@ -55,12 +56,25 @@ def digest(text: str) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
+def _odd(text: str) -> bool:
+    """Shapes that the fast way does not understand: documents, directives, kept line ends, odd characters."""
+    marks = ("---", "...", "%")
+    # Plain searches first: this runs over megabytes at each hand edit.
+    return (
+        text.startswith(marks)
+        or any(f"\n{mark}" in text for mark in marks)
+        or ("\r" in text and _LONE_CR.search(text) is not None)
+        or ("+" in text and _KEEP.search(text) is not None)
+        or _ODD.search(text) is not None
+    )
+
+
 def split(text: str, top: str) -> Pieces | None:
     """The records below `top:`, None when the file has a shape that only a parser understands.
 
     A record's text says what the whole file says of it, provided that it parses alone to its own key.
     """
-    if _ODD.search(text):
+    if _odd(text):
         return None
     head = re.search(
         rf"^{re.escape(top)}:(?:(?:[ ]+(?P<empty>\{{[ ]*\}}|null|~))?[ ]*|[ ]+#[^\n]*)\r?$",
@@ -82,23 +96,22 @@ def split(text: str, top: str) -> Pieces | None:
 
 
 def _split_body(text: str, body_at: int, indent: int) -> Pieces | None:
-    heads = list(
-        re.compile(
-            rf"^ {{{indent}}}({_KEY})[ ]*:(?=[ \r\n]|\Z)", re.MULTILINE | re.ASCII
-        ).finditer(text, body_at)
+    head = re.compile(
+        rf" {{{indent}}}({_KEY})[ ]*:(?=[ \r\n]|\Z)", re.MULTILINE | re.ASCII
     )
-    shallow = re.compile(rf"^ {{0,{indent}}}[^ \r\n#]", re.MULTILINE)
-    if len(heads) != sum(1 for _ in shallow.finditer(text, body_at)):
-        return None
-    pieces = Pieces([Part(text[: heads[0].start()])], indent)
-    line = pieces.parts[0].text.count("\n") + 1
-    seen: set[str] = set()
-    for at, head in enumerate(heads):
-        stop = heads[at + 1].start() if at + 1 < len(heads) else len(text)
-        segment = text[head.start() : stop]
-        key = _key_text(head[1])
+    first_line = text.count("\n", 0, body_at) + 1
+    found: list[tuple[int, int, str]] = []
+    for at, line in _shallow(text, body_at, indent):
+        match = head.match(text, at)
+        key = _key_text(match[1]) if match else None
         if key is None:
             return None
+        found.append((at, first_line + line, key))
+    pieces = Pieces([Part(text[: found[0][0]])], indent)
+    seen: set[str] = set()
+    stops = [at for at, _, _ in found[1:]] + [len(text)]
+    for (at, line, key), stop in zip(found, stops, strict=True):
+        segment = text[at:stop]
         if key in seen:
             pieces.doubled.add(key)
         seen.add(key)
@@ -106,8 +119,19 @@ def _split_body(text: str, body_at: int, indent: int) -> Pieces | None:
         pieces.parts.append(Part(segment[:cut], key, line))
         if cut < len(segment):
             pieces.parts.append(Part(segment[cut:]))
-        line += segment.count("\n")
     return pieces
+
+
+def _shallow(text: str, body_at: int, indent: int) -> Iterator[tuple[int, int]]:
+    """Offset and number of each line that stands as deep as the records or less deep and says something."""
+    deep = " " * (indent + 1)
+    at = body_at
+    for number, line in enumerate(text[body_at:].split("\n")):
+        if not line.startswith(deep):
+            bare = line.lstrip(" ")
+            if bare and bare[0] not in "#\r":
+                yield at, number
+        at += len(line) + 1
 
 
 def _key_text(raw: str) -> str | None:
@@ -123,19 +147,20 @@ def _key_text(raw: str) -> str | None:
 
 def _own(segment: str, indent: int) -> int:
     """Where the record's own lines end: blank and comment lines behind them belong to nobody."""
-    lines = segment.split("\n")
-    ends = [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
-    cut, count = len(segment), len(ends)
-    while count > 1:
-        line = ends[count - 1]
+    cut = len(segment)
+    while True:
+        end = cut - 1 if segment[cut - 1] == "\n" else cut
+        start = segment.rfind("\n", 0, end) + 1
+        line = segment[start:end]
         bare = line.lstrip(" ")
-        width = len(line) - len(bare)
         # Deep spaces on an empty line may be content of a block of text.
-        if width > indent or not (bare.startswith("#") or bare in ("", "\n", "\r\n")):
-            break
-        cut -= len(line)
-        count -= 1
-    return cut
+        if (
+            not start
+            or len(line) - len(bare) > indent
+            or not (bare.startswith("#") or bare in ("", "\r"))
+        ):
+            return cut
+        cut = start
 
 
 def salvage(text: str, top: str) -> Pieces:
