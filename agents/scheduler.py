@@ -85,11 +85,7 @@ def pick_disk_node(
         answer = answers[agent.id]
         if isinstance(answer, ApplicationError):
             unreached = True
-            passed[agent.id] = (
-                "is unreachable"
-                if isinstance(answer, Unavailable)
-                else f"failed: {answer.message}"
-            )
+            passed[agent.id] = _unusable(answer)
             continue
         reason, roomy = _judge(answer, need_bytes, master)
         if reason:
@@ -106,7 +102,48 @@ def pick_disk_node(
         )
     if fitting:
         return min(fitting, key=lambda entry: entry[:4])[4]
-    raise _nowhere(passed, master, unreached)
+    what = f"a clone of {master}" if master else "the disk"
+    raise nowhere(passed, what, unreached=unreached)
+
+
+def cd_nodes(
+    nodes: list[Agent], own_nodes: set[str]
+) -> tuple[list[Agent], dict[str, str], bool]:
+    """Nodes that can take an install CD, this worker's own first; why the others were passed over; whether one was unreachable.
+
+    Nobody lists ISOs, so the caller tries them in this order. Asks the nodes.
+    """
+    passed: dict[str, str] = {}
+    for agent in nodes:
+        if not agent.enabled:
+            passed[agent.id] = "is disabled"
+        elif not agent.role_cd:
+            passed[agent.id] = "takes no install CDs (role.cd is false)"
+    asking = [agent for agent in nodes if agent.id not in passed]
+    answers = ask_all(
+        asking,
+        lambda agent: NodeClient(agent).capabilities(),
+        settings.IPXE.agent_timeout,
+    )
+    unreached = False
+    able = []
+    for agent in asking:
+        answer = answers[agent.id]
+        if isinstance(answer, ApplicationError):
+            unreached = True
+            passed[agent.id] = _unusable(answer)
+        elif not answer["cd"]:
+            passed[agent.id] = f"has no CD drive (its backend is {answer['backend']})"
+        else:
+            able.append(agent)
+    able.sort(key=lambda agent: (agent.id not in own_nodes, agent.id))
+    return able, passed, unreached
+
+
+def _unusable(error: ApplicationError) -> str:
+    if isinstance(error, Unavailable):
+        return "is unreachable"
+    return f"failed: {error.message}"
 
 
 def _ask(agent: Agent, with_masters: bool) -> _Asked:
@@ -135,10 +172,10 @@ def _judge(
     return "", free >= need
 
 
-def _nowhere(
-    passed: dict[str, str], master: str | None, unreached: bool
+def nowhere(
+    passed: dict[str, str], what: str, *, unreached: bool = False
 ) -> ApplicationError:
-    what = f"a clone of {master}" if master else "the disk"
+    """The refusal that names each node and why it was passed over."""
     if not passed:
         return Conflict(
             f"there is no storage node for {what}; register one with POST /agents or on the page of nodes",

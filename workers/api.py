@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -12,10 +12,11 @@ from ipxeready.errors import Invalid
 from ipxeready.web.pagination import AskedForPagination
 from ipxeready.web.serializers import no_body, parse_boolean, strict_query
 from ipxeready.web.views import ApiView
-from workers import disks, selectors, services
+from workers import cds, disks, selectors, services
 from workers.filters import WorkerFilterSet
-from workers.removal import Removal, disk_delete, worker_delete
+from workers.removal import Removal, cd_delete, disk_delete, worker_delete
 from workers.serializers import (
+    CdCreateSerializer,
     DefaultOsSerializer,
     DiskCreateSerializer,
     MacSerializer,
@@ -28,6 +29,11 @@ _DELETION = {
     "force": False,
     "forget": False,
 }
+
+
+def deletion_parameters(*more: str) -> list[OpenApiParameter]:
+    """The parameters of a DELETE, for the schema."""
+    return [OpenApiParameter(name, bool) for name in (*more, *_DELETION)]
 
 
 class WorkersView(ApiView):
@@ -78,7 +84,9 @@ class WorkerView(ApiView):
         strict_query(request, {"format": None})
         return Response(selectors.record_of(selectors.worker_get(worker_id)))
 
-    @extend_schema(responses={200: dict[str, Any]})
+    @extend_schema(
+        parameters=deletion_parameters("delete_disk"), responses={200: dict[str, Any]}
+    )
     def delete(self, request: Request, worker_id: str) -> Response:
         """CD, disks, ledger, binding, reload."""
         no_body(request)
@@ -143,7 +151,9 @@ class WorkerDiskView(ApiView):
 
     serializer_class = None
 
-    @extend_schema(responses=WorkerRecordSerializer)
+    @extend_schema(
+        parameters=deletion_parameters("delete_file"), responses=WorkerRecordSerializer
+    )
     def delete(self, request: Request, worker_id: str, os: str) -> Response:
         """Delete the target, with `delete_file` the image too."""
         no_body(request)
@@ -152,4 +162,26 @@ class WorkerDiskView(ApiView):
             disk_delete(
                 actor=self.actor, worker_id=worker_id, os=os, removal=Removal(**asked)
             )
+        )
+
+
+class WorkerCdView(ApiView):
+    """The install CD of a worker."""
+
+    serializer_class = CdCreateSerializer
+
+    @extend_schema(request=CdCreateSerializer, responses={201: WorkerRecordSerializer})
+    def post(self, request: Request, worker_id: str) -> Response:
+        """Attach an ISO of a node as a CD: the worker's state is `installing` then."""
+        data = self.checked(CdCreateSerializer)
+        record = cds.cd_attach(actor=self.actor, worker_id=worker_id, **data)
+        return Response(record, status=201)
+
+    @extend_schema(parameters=deletion_parameters(), responses=WorkerRecordSerializer)
+    def delete(self, request: Request, worker_id: str) -> Response:
+        """Detach it; the ISO stays."""
+        no_body(request)
+        removal = Removal(**strict_query(request, _DELETION))
+        return Response(
+            cd_delete(actor=self.actor, worker_id=worker_id, removal=removal)
         )

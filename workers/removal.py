@@ -12,6 +12,7 @@ from django.conf import settings
 from agents.client import NodeClient
 from agents.protocol import Target
 from agents.selectors import agent_get
+from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import (
     ApplicationError,
@@ -25,9 +26,10 @@ from ipxeready.index import writing
 from ipxeready.index.writer import Transaction
 from ipxeready.storage.inflight import claim
 from workers import selectors
+from workers.cds import claimed
 from workers.choices import DELETING
 from workers.dnsmasq import reload_after
-from workers.ledger import disk_change, disk_drop
+from workers.ledger import cd_put, disk_change, disk_drop
 from workers.models import Cd, Disk, Worker
 from workers.services import removed
 from workers.settle import mark
@@ -72,8 +74,32 @@ def disk_delete(
                 tx.log(status="failed", **told, error=error.message[:500])
             raise
         with writing(actor=actor, op="worker.disk.delete") as tx:
-            disk_drop(tx, worker.worker_id, system)
-            tx.log(**_told(disk, removal))
+            _dropped(tx, disk, removal)
+            return selectors.record_of(selectors.worker_get(worker.worker_id))
+
+
+def cd_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str, Any]:
+    """Detach the install CD; the record. The ISO stays, and a target that is gone already is well."""
+    actor.require(OPERATOR)
+    worker = selectors.worker_get(worker_id)
+    with claimed(worker.hostname):
+        cd = selectors.cd_of(worker.worker_id)
+        if cd is None:
+            raise NotFound(f"worker {worker.worker_id} has no install CD")
+        _refuse_in_use([cd], removal)
+        try:
+            _remove(cd, removal)
+        except ApplicationError as error:
+            record_quietly(
+                actor=actor,
+                op="lun.delete",
+                status="failed",
+                **_told(cd, removal),
+                error=error.message[:500],
+            )
+            raise
+        with writing(actor=actor, op="lun.delete") as tx:
+            _dropped(tx, cd, removal)
             return selectors.record_of(selectors.worker_get(worker.worker_id))
 
 
@@ -83,11 +109,12 @@ def worker_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str
     worker = selectors.worker_get(worker_id)
     name = worker.worker_id
     with ExitStack() as stack:
-        claimed = {disk.os for disk in selectors.disks_of(name)}
-        for system in sorted(claimed):
+        systems = {disk.os for disk in selectors.disks_of(name)}
+        for system in sorted(systems):
             _claim(stack, name, system)
+        stack.enter_context(claimed(worker.hostname))
         disks = selectors.disks_of(name)
-        if late := [disk.os for disk in disks if disk.os not in claimed]:
+        if late := [disk.os for disk in disks if disk.os not in systems]:
             raise _given_meanwhile(name, late[0])
         cd = selectors.cd_of(name)
         things: list[Disk | Cd] = [*([cd] if cd else []), *disks]
@@ -114,17 +141,33 @@ def _given_meanwhile(worker_id: str, os: str) -> Conflict:
     )
 
 
-def _told(disk: Disk, removal: Removal) -> dict[str, Any]:
-    """What every audit line of a disk's deletion says."""
-    return {
-        "worker_id": disk.worker_id,
-        "agent": disk.agent,
-        "os": disk.os,
-        "iqn": disk.iqn,
-        "delete_file": removal.delete_file,
+def _told(thing: Disk | Cd, removal: Removal) -> dict[str, Any]:
+    """What every audit line of a deletion says."""
+    how: dict[str, Any] = {
         "forced": removal.force or None,
         "forgotten": removal.forget or None,
     }
+    if isinstance(thing, Disk):
+        how |= {"os": thing.os, "delete_file": removal.delete_file}
+    else:
+        how |= {"iso": thing.iso}
+    return {
+        "worker_id": thing.worker_id,
+        "agent": thing.agent,
+        "iqn": thing.iqn,
+        **how,
+    }
+
+
+def _dropped(tx: Transaction, thing: Disk | Cd, removal: Removal) -> None:
+    """It is gone from the node: off the ledger too, each with its own line in the audit."""
+    if isinstance(thing, Disk):
+        disk_drop(tx, thing.worker_id, thing.os)
+        tx.log(op="worker.disk.delete", **_told(thing, removal))
+    else:
+        if selectors.cd_of(thing.worker_id) is not None:
+            cd_put(tx, thing.worker_id, None)
+        tx.log(op="lun.delete", **_told(thing, removal))
 
 
 # --- before anything goes ----------------------------------------------------
@@ -228,10 +271,8 @@ def _remove_all(
                 )
             raise _with_done(error, done) from error
         done.append(thing.iqn)
-        if isinstance(thing, Disk):
-            with writing(actor=actor, op="worker.disk.delete") as tx:
-                disk_drop(tx, worker.worker_id, thing.os)
-                tx.log(**_told(thing, removal))
+        with writing(actor=actor, op="delete_worker") as tx:
+            _dropped(tx, thing, removal)
 
 
 def _with_done(error: ApplicationError, done: list[str]) -> ApplicationError:

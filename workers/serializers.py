@@ -41,6 +41,7 @@ class WorkerCreateSerializer(StrictSerializer):
     mac = PlainText()
     hostname = PlainText(required=False, allow_blank=True, allow_null=True)
     arch = PlainText(required=False, allow_blank=True)
+    windows_iso = PlainText(required=False, allow_blank=True, allow_null=True)
     boot = BootSerializer(required=False)
 
 
@@ -66,6 +67,13 @@ class DiskCreateSerializer(StrictSerializer):
     name = PlainText(required=False, allow_blank=True, allow_null=True)
     size = serializers.JSONField(required=False, allow_null=True)
     disk_agent = PlainText(required=False, allow_blank=True, allow_null=True)
+
+
+class CdCreateSerializer(StrictSerializer):
+    """`POST /workers/{id}/luns/cd`."""
+
+    iso = PlainText()
+    agent = PlainText(required=False, allow_blank=True, allow_null=True)
 
 
 class WorkerRecordSerializer(serializers.Serializer[Any]):

@@ -22,6 +22,9 @@ urlpatterns: list[URLPattern] = [
         name="worker-disks",
     ),
     api_path(
+        "workers/<worker_id>/luns/cd", api.WorkerCdView.as_view(), name="worker-cd"
+    ),
+    api_path(
         "workers/<worker_id>/luns/disk/<os>",
         api.WorkerDiskView.as_view(),
         name="worker-disk",
