@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,12 +57,29 @@ class Draft:
         except RecordBroken as error:
             raise Unavailable(error.message, code="state.uneditable") from None
 
+    def put_many(self, records: Mapping[str, Any]) -> None:
+        """The same for many records, indexed together."""
+        try:
+            for key, value in records.items():
+                self._quarantined(key)
+                self.text.put(key, value)
+        except RecordBroken as error:
+            raise Unavailable(error.message, code="state.uneditable") from None
+        if records:
+            self.sync(list(records))
+
     def remove(self, key: str) -> bool:
         """Take the record out; False when it is not there."""
         if not self.text.remove(key):
             return False
         self.sync([key])
         return True
+
+    def remove_many(self, keys: list[str]) -> None:
+        """Take many records out, indexed together."""
+        gone = [key for key in keys if self.text.remove(key)]
+        if gone:
+            self.sync(gone)
 
     def _quarantined(self, key: str) -> None:
         try:
