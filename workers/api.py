@@ -12,16 +12,18 @@ from ipxeready.errors import Invalid
 from ipxeready.web.pagination import AskedForPagination
 from ipxeready.web.serializers import no_body, parse_boolean, strict_query
 from ipxeready.web.views import ApiView
-from workers import cds, disks, selectors, services
+from workers import batches, cds, disks, removal_batch, selectors, services, status
 from workers.filters import WorkerFilterSet
 from workers.removal import Removal, cd_delete, disk_delete, worker_delete
 from workers.serializers import (
     CdCreateSerializer,
     DefaultOsSerializer,
+    DiskBatchSerializer,
     DiskCreateSerializer,
     MacSerializer,
     WorkerCreateSerializer,
     WorkerRecordSerializer,
+    WorkersDeleteSerializer,
 )
 
 _DELETION = {
@@ -95,6 +97,18 @@ class WorkerView(ApiView):
         return Response(
             worker_delete(actor=self.actor, worker_id=worker_id, removal=removal)
         )
+
+
+class WorkerStatusView(ApiView):
+    """What is really there of a worker."""
+
+    serializer_class = None
+
+    @extend_schema(responses={200: dict[str, Any]})
+    def get(self, request: Request, worker_id: str) -> Response:
+        """The record, its binding, and its targets as the nodes have them."""
+        strict_query(request, {"format": None})
+        return Response(status.worker_status(actor=self.actor, worker_id=worker_id))
 
 
 class WorkerMacView(ApiView):
@@ -185,3 +199,28 @@ class WorkerCdView(ApiView):
         return Response(
             cd_delete(actor=self.actor, worker_id=worker_id, removal=removal)
         )
+
+
+class DiskBatchView(ApiView):
+    """Disks of many workers."""
+
+    serializer_class = DiskBatchSerializer
+
+    @extend_schema(request=DiskBatchSerializer, responses={200: dict[str, Any]})
+    def post(self, request: Request) -> Response:
+        """Make a disk for each target; each on its own, and what boots next."""
+        data = self.checked(DiskBatchSerializer)
+        targets = [(each["worker_id"], each["agent"]) for each in data.pop("targets")]
+        return Response(batches.disk_batch(actor=self.actor, targets=targets, **data))
+
+
+class WorkersDeleteView(ApiView):
+    """Many workers at once."""
+
+    serializer_class = WorkersDeleteSerializer
+
+    @extend_schema(request=WorkersDeleteSerializer, responses={200: dict[str, Any]})
+    def post(self, request: Request) -> Response:
+        """Delete each with its CD, disks and binding; one save, one reload."""
+        data = self.checked(WorkersDeleteSerializer)
+        return Response(removal_batch.workers_delete(actor=self.actor, **data))

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from agents.client import NodeClient
+from agents.models import Agent
 from agents.protocol import Target
 from agents.selectors import agent_get
 from audit.services import record_quietly
@@ -61,20 +62,21 @@ def disk_delete(
         disk = selectors.disk_of(worker.worker_id, system)
         if disk is None:
             raise NotFound(f"worker {worker.worker_id} has no {system} disk")
-        _refuse_in_use([disk], removal)
+        refuse_in_use([disk], removal)
         with writing(actor=actor, op="worker.disk.delete") as tx:
             disk_change(tx, worker.worker_id, system, status=DELETING)
-            tx.log(status="started", **_told(disk, removal))
+            tx.log(status="started", **told(disk, removal))
         try:
             _remove(disk, removal)
         except ApplicationError as error:
             with writing(actor=actor, op="worker.disk.delete") as tx:
-                _as_before(tx, disk, error)
-                told = _told(disk, removal)
-                tx.log(status="failed", **told, error=error.message[:500])
+                as_before(tx, disk, error)
+                tx.log(
+                    status="failed", **told(disk, removal), error=error.message[:500]
+                )
             raise
         with writing(actor=actor, op="worker.disk.delete") as tx:
-            _dropped(tx, disk, removal)
+            dropped(tx, disk, removal)
             return selectors.record_of(selectors.worker_get(worker.worker_id))
 
 
@@ -86,7 +88,7 @@ def cd_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str, An
         cd = selectors.cd_of(worker.worker_id)
         if cd is None:
             raise NotFound(f"worker {worker.worker_id} has no install CD")
-        _refuse_in_use([cd], removal)
+        refuse_in_use([cd], removal)
         try:
             _remove(cd, removal)
         except ApplicationError as error:
@@ -94,12 +96,12 @@ def cd_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str, An
                 actor=actor,
                 op="lun.delete",
                 status="failed",
-                **_told(cd, removal),
+                **told(cd, removal),
                 error=error.message[:500],
             )
             raise
         with writing(actor=actor, op="lun.delete") as tx:
-            _dropped(tx, cd, removal)
+            dropped(tx, cd, removal)
             return selectors.record_of(selectors.worker_get(worker.worker_id))
 
 
@@ -115,10 +117,10 @@ def worker_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str
         stack.enter_context(claimed(worker.hostname))
         disks = selectors.disks_of(name)
         if late := [disk.os for disk in disks if disk.os not in systems]:
-            raise _given_meanwhile(name, late[0])
+            raise given_meanwhile(name, late[0])
         cd = selectors.cd_of(name)
         things: list[Disk | Cd] = [*([cd] if cd else []), *disks]
-        _refuse_in_use(things, removal)
+        refuse_in_use(things, removal)
         if things:
             with writing(actor=actor, op="delete_worker") as tx:
                 for disk in disks:
@@ -135,13 +137,14 @@ def _claim(stack: ExitStack, worker_id: str, os: str) -> None:
         )
 
 
-def _given_meanwhile(worker_id: str, os: str) -> Conflict:
+def given_meanwhile(worker_id: str, os: str) -> Conflict:
+    """A disk came while the worker was being deleted."""
     return Conflict(
         f"{worker_id} was given a {os} disk meanwhile; delete it again to go on"
     )
 
 
-def _told(thing: Disk | Cd, removal: Removal) -> dict[str, Any]:
+def told(thing: Disk | Cd, removal: Removal) -> dict[str, Any]:
     """What every audit line of a deletion says."""
     how: dict[str, Any] = {
         "forced": removal.force or None,
@@ -159,21 +162,21 @@ def _told(thing: Disk | Cd, removal: Removal) -> dict[str, Any]:
     }
 
 
-def _dropped(tx: Transaction, thing: Disk | Cd, removal: Removal) -> None:
+def dropped(tx: Transaction, thing: Disk | Cd, removal: Removal) -> None:
     """It is gone from the node: off the ledger too, each with its own line in the audit."""
     if isinstance(thing, Disk):
         disk_drop(tx, thing.worker_id, thing.os)
-        tx.log(op="worker.disk.delete", **_told(thing, removal))
+        tx.log(op="worker.disk.delete", **told(thing, removal))
     else:
         if selectors.cd_of(thing.worker_id) is not None:
             cd_put(tx, thing.worker_id, None)
-        tx.log(op="lun.delete", **_told(thing, removal))
+        tx.log(op="lun.delete", **told(thing, removal))
 
 
 # --- before anything goes ----------------------------------------------------
 
 
-def _refuse_in_use(things: Sequence[Disk | Cd], removal: Removal) -> None:
+def refuse_in_use(things: Sequence[Disk | Cd], removal: Removal) -> None:
     """Conflict names the initiators, Unavailable the node that is gone, NotFound the target."""
     asked: dict[str, list[Target]] = {}
     lost: set[str] = set()
@@ -185,14 +188,15 @@ def _refuse_in_use(things: Sequence[Disk | Cd], removal: Removal) -> None:
                 asked[thing.agent] = NodeClient(agent_get(thing.agent)).targets()
         except _GONE as error:
             if not removal.forget:
-                raise _cannot_ask(thing, error) from error
+                raise cannot_ask(thing, error) from error
             lost.add(thing.agent)
             continue
         target = next((t for t in asked[thing.agent] if t["iqn"] == thing.iqn), None)
-        _refuse_target(thing, target, removal)
+        refuse_target(thing, target, removal)
 
 
-def _cannot_ask(thing: Disk | Cd, error: ApplicationError) -> ApplicationError:
+def cannot_ask(thing: Disk | Cd, error: ApplicationError) -> ApplicationError:
+    """The refusal for a node that is gone: nothing was changed."""
     words = (
         f"node {thing.agent} of {_what(thing)} cannot be asked: {error.message}. Nothing was "
         "changed. forget=true takes it off the ledger only."
@@ -202,7 +206,8 @@ def _cannot_ask(thing: Disk | Cd, error: ApplicationError) -> ApplicationError:
     return Unavailable(words, code="agent.unreachable")
 
 
-def _refuse_target(thing: Disk | Cd, target: Target | None, removal: Removal) -> None:
+def refuse_target(thing: Disk | Cd, target: Target | None, removal: Removal) -> None:
+    """Conflict names the initiators of a target in use, NotFound the target that is missing."""
     if target is None:
         # A CD has nothing to lose, and a disk under way may have come that far already.
         if isinstance(thing, Disk) and not thing.status:
@@ -233,9 +238,18 @@ def _what(thing: Disk | Cd) -> str:
 
 def _remove(thing: Disk | Cd, removal: Removal) -> None:
     """Delete the target, and a disk's image when asked; what is missing already counts as done where allowed."""
+    try:
+        remove_from(agent_get(thing.agent), thing, removal)
+    except _GONE:
+        if not removal.forget:
+            raise
+
+
+def remove_from(agent: Agent, thing: Disk | Cd, removal: Removal) -> None:
+    """Delete the target on a node; never asks the index."""
     is_disk = isinstance(thing, Disk)
     try:
-        NodeClient(agent_get(thing.agent)).delete(
+        NodeClient(agent).delete(
             thing.iqn,
             delete_file=is_disk and removal.delete_file,
             force=removal.force,
@@ -243,9 +257,6 @@ def _remove(thing: Disk | Cd, removal: Removal) -> None:
     except NodeRefused as error:
         under_way = not isinstance(thing, Disk) or bool(thing.status)
         if error.status != 404 or not (removal.ignore_missing_target or under_way):
-            raise
-    except _GONE:
-        if not removal.forget:
             raise
 
 
@@ -258,9 +269,9 @@ def _remove_all(
             _remove(thing, removal)
         except ApplicationError as error:
             with writing(actor=actor, op="delete_worker") as tx:
-                _as_before(tx, thing, error)
+                as_before(tx, thing, error)
                 for other in things[at + 1 :]:
-                    _restore(tx, other)
+                    restore(tx, other)
                 tx.log(
                     status="failed",
                     worker_id=worker.worker_id,
@@ -272,7 +283,7 @@ def _remove_all(
             raise _with_done(error, done) from error
         done.append(thing.iqn)
         with writing(actor=actor, op="delete_worker") as tx:
-            _dropped(tx, thing, removal)
+            dropped(tx, thing, removal)
 
 
 def _with_done(error: ApplicationError, done: list[str]) -> ApplicationError:
@@ -287,13 +298,14 @@ def _with_done(error: ApplicationError, done: list[str]) -> ApplicationError:
     return error
 
 
-def _as_before(tx: Transaction, thing: Disk | Cd, error: ApplicationError) -> None:
+def as_before(tx: Transaction, thing: Disk | Cd, error: ApplicationError) -> None:
     """The node refused: the disk is there as before. Without an answer it stays `deleting`, to be settled."""
     if isinstance(error, NodeRefused) or error.extra.get("sent") is False:
-        _restore(tx, thing)
+        restore(tx, thing)
 
 
-def _restore(tx: Transaction, thing: Disk | Cd) -> None:
+def restore(tx: Transaction, thing: Disk | Cd) -> None:
+    """Nothing happened to it: its status is what it was."""
     if not isinstance(thing, Disk):
         return
     if selectors.disk_of(thing.worker_id, thing.os) is not None:
@@ -307,7 +319,7 @@ def _forget(actor: Actor, name: str, removal: Removal) -> dict[str, Any]:
     with writing(actor=actor, op="delete_worker") as tx:
         worker = selectors.worker_get(name)
         if left := selectors.disks_of(name):
-            raise _given_meanwhile(name, left[0].os)
+            raise given_meanwhile(name, left[0].os)
         tx.yaml("workers").remove(name)
         gone = []
         if selectors.worker_named(worker.hostname) is None:

@@ -76,6 +76,31 @@ class CdCreateSerializer(StrictSerializer):
     agent = PlainText(required=False, allow_blank=True, allow_null=True)
 
 
+class DiskTargetSerializer(StrictSerializer):
+    """One item of a batch."""
+
+    worker_id = PlainText()
+    agent = PlainText()
+
+
+class DiskBatchSerializer(StrictSerializer):
+    """`POST /workers/luns/disk/batch`; items are checked one by one by the service."""
+
+    type = PlainText()
+    os = PlainText()
+    name = PlainText(required=False, allow_blank=True, allow_null=True)
+    size = serializers.JSONField(required=False, allow_null=True)
+    targets = DiskTargetSerializer(many=True)
+
+
+class WorkersDeleteSerializer(StrictSerializer):
+    """`POST /workers/delete/batch`."""
+
+    worker_ids = serializers.ListField(child=PlainText())
+    delete_disk = serializers.BooleanField(required=False, default=False)
+    ignore_missing_target = serializers.BooleanField(required=False, default=False)
+
+
 class WorkerRecordSerializer(serializers.Serializer[Any]):
     """A record as answers show it (for the schema)."""
 
