@@ -16,7 +16,6 @@ from tests.lab.lab_site import Site
 pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("lab")]
 
 MAC = "52:54:00:7a:03:01"
-OTHER = "52:54:00:7a:03:fe"
 MASTER = "debian_tpl_lab.img"
 BASE = "iqn.2026-07.com.controller"
 #: From power-on to the system's init takes half a minute on a quiet machine, the same after a reboot up to twice as long.
@@ -57,19 +56,7 @@ def test_debian_runs_from_the_workers_disk_and_keeps_what_it_writes(
     master = debian_master(artifacts)
     run("cp", "--sparse=always", str(master), str(site.images / MASTER))
     site.api.send("POST", "/agents", site.agent_record())
-    # The machine is registered by its own first request, under the ledger's next name.
-    if worker == "worker-31":
-        other = {"worker_id": "worker-30", "mac": OTHER}
-        site.api.send("POST", "/workers", other)
-    machine = power_on(
-        "machine",
-        MAC,
-        firmware=firmware,
-        card="virtio-net-pci",
-        memory=512,
-        processor="max",
-    )
-    machine.console.wait_for(rf"ipxeready: {MAC} {worker} ", BOOT)
+    site.api.send("POST", "/workers", {"worker_id": worker, "mac": MAC})
     site.api.send(
         "POST",
         f"/workers/{worker}/luns/disk",
@@ -78,6 +65,14 @@ def test_debian_runs_from_the_workers_disk_and_keeps_what_it_writes(
     default = {"os": "debian", "menu_timeout": 1000}
     site.api.send("PUT", f"/workers/{worker}/default-os", default)
 
+    machine = power_on(
+        "machine",
+        MAC,
+        firmware=firmware,
+        card="virtio-net-pci",
+        memory=512,
+        processor="max",
+    )
     assert _up(machine, worker) == "nothing"
     (target,) = site.api.get("/agents/node-1/luns")
     assert target["iqn"] == f"{BASE}:{worker}.debian"
