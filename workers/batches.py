@@ -89,7 +89,7 @@ def disk_batch(
     """
     actor.require(OPERATOR)
     check_number(targets, "targets")
-    spec = _spec(type, os, name, size)
+    spec = batch_spec(type=type, os=os, name=name, size=size)
     items = [_item(worker_id, agent_id) for worker_id, agent_id in targets]
     _refuse_repeated(items)
     batch = _Batch(actor, spec, progress)
@@ -106,7 +106,10 @@ def check_number(things: Sequence[Any], field: str) -> None:
         raise Invalid(f"must have 1 to {MOST} entries, not {len(things)}", field=field)
 
 
-def _spec(type: str, os: Any, name: str | None, size: Any) -> DiskSpec:
+def batch_spec(
+    *, type: str, os: Any, name: str | None = None, size: Any = None
+) -> DiskSpec:
+    """The checked fields; `existing` needs no name, each worker gets its own."""
     if type == DiskType.EXISTING and not name:
         spec = disk_spec(type=type, os=os, name="its own", size=size)
         return dataclasses.replace(spec, name=None)

@@ -37,7 +37,7 @@ from workers.settle import mark
 from workers.validators import check_os
 
 #: A node that is not there, is not registered, or is something else by now.
-_GONE = (Unavailable, NotFound, UpstreamFailed)
+GONE = (Unavailable, NotFound, UpstreamFailed)
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def refuse_in_use(things: Sequence[Disk | Cd], removal: Removal) -> None:
         try:
             if thing.agent not in asked:
                 asked[thing.agent] = NodeClient(agent_get(thing.agent)).targets()
-        except _GONE as error:
+        except GONE as error:
             if not removal.forget:
                 raise cannot_ask(thing, error) from error
             lost.add(thing.agent)
@@ -240,7 +240,7 @@ def _remove(thing: Disk | Cd, removal: Removal) -> None:
     """Delete the target, and a disk's image when asked; what is missing already counts as done where allowed."""
     try:
         remove_from(agent_get(thing.agent), thing, removal)
-    except _GONE:
+    except GONE:
         if not removal.forget:
             raise
 

@@ -31,6 +31,7 @@ from workers.dnsmasq import reload_after
 from workers.ledger import disk_change
 from workers.models import Cd, Disk, Worker
 from workers.removal import (
+    GONE,
     Removal,
     as_before,
     cannot_ask,
@@ -69,13 +70,18 @@ def workers_delete(
     worker_ids: Sequence[str],
     delete_disk: bool = False,
     ignore_missing_target: bool = False,
+    force: bool = False,
+    forget: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Delete workers with all that belongs to them: `{succeeded, failed}`, in the request's order."""
     actor.require(OPERATOR)
     check_number(worker_ids, "worker_ids")
     removal = Removal(
-        delete_file=delete_disk, ignore_missing_target=ignore_missing_target
+        delete_file=delete_disk,
+        ignore_missing_target=ignore_missing_target,
+        force=force,
+        forget=forget,
     )
     ensure_fresh(wait=True)
     items = _items(worker_ids)
@@ -160,6 +166,8 @@ def _refuse_thing(thing: Disk | Cd, answers: _Answers, removal: Removal) -> None
     if answer is None:
         answer = NotFound(f"there is no node {thing.agent!r}")
     if isinstance(answer, ApplicationError):
+        if removal.forget and isinstance(answer, GONE):
+            return
         raise cannot_ask(thing, answer)
     refuse_target(thing, answer.get(thing.iqn), removal)
 
@@ -191,12 +199,16 @@ def _take_off(
             if item.error is None
             for thing in item.things
         ]
+        for item, thing in pairs:
+            if thing.agent not in agents:  # to be forgotten, or it had been refused
+                item.gone.append(thing)
+        pairs = [pair for pair in pairs if pair[1].agent in agents]
         results = spread(
             ((agents[thing.agent], thing) for _, thing in pairs),
             lambda agent, thing: remove_from(agent, thing, removal),
         )
         for (item, thing), result in zip(pairs, results, strict=True):
-            if result is None:
+            if result is None or (removal.forget and isinstance(result, GONE)):
                 item.gone.append(thing)
             else:
                 item.stays.append((thing, result))

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 from argparse import ArgumentParser
 from typing import Any
 
-from ipxeready.shell import ShellCommand
+from django.core.management.base import CommandError
+
+from ipxeready.shell import REFUSED, ShellCommand
+
+
+class Different(CommandError):
+    """The index is not what the files say."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args, returncode=REFUSED)
 
 
 class Command(ShellCommand):
@@ -26,7 +36,10 @@ class Command(ShellCommand):
         )
 
     def run(self, options: dict[str, Any]) -> None:
-        """Rebuild and count."""
+        """Rebuild and count, or compare."""
+        if options["verify"]:
+            self._verify()
+            return
         from ipxeready.index.rebuild import rebuild
 
         done = rebuild()
@@ -42,3 +55,14 @@ class Command(ShellCommand):
         self.say(f"{done.path}: {counts}; {done.seconds:.2f} s")
         if done.problems:
             self.warn(f"{done.problems} problems in the files; see checkstate")
+
+    def _verify(self) -> None:
+        # By name: in agent mode there is no index, and its models must not be loaded.
+        verify = importlib.import_module("ipxeready.index.verify")
+        found: list[str] = verify.verify_index()
+        self.emit({"differences": found})
+        for each in found:
+            self.say(each)
+        if found:
+            raise Different(f"{len(found)} differences; `reindex` mends them")
+        self.say("the index is what the files say")

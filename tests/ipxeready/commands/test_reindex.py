@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from ipxeready.index.connection import identity
+from ipxeready.index.connection import identity, writable
 from ipxeready.storage.lock import StateLock
 from ipxeready.storage.paths import Layout
 from tests.shell import run
+from workers.models import Worker
 
 M1 = "52:54:00:00:00:01"
 
@@ -29,9 +30,6 @@ def test_it_is_built_anew_from_the_files(layout: Layout) -> None:
 
 
 def test_rows_that_no_file_has_are_gone(layout: Layout) -> None:
-    from ipxeready.index.connection import writable
-    from workers.models import Worker
-
     with writable():
         Worker.objects.create(
             record="x",
@@ -72,3 +70,20 @@ def test_a_lock_that_is_held_is_waited_for_and_named(
     assert ended.code == 1
     assert ended.json["error"]["code"] == "state.busy"
     assert "is busy: held by" in ended.err
+
+
+def test_an_index_is_compared_with_a_new_one(layout: Layout) -> None:
+    pytest.importorskip("ipxeready.index.verify")
+    run("register_workers", "-", stdin=f"worker_id,mac\na,{M1}\n")
+    ended = run("reindex", "--verify", "--json")
+    assert (ended.code, ended.json, ended.err) == (0, {"differences": []}, "")
+    with writable():
+        Worker.objects.filter(pk="a").update(hostname="b")
+    before = identity()
+    ended = run("reindex", "--verify", "--json")
+    assert ended.code == 1
+    assert any("workers_worker" in each for each in ended.json["differences"])
+    assert ended.err.startswith("Different: ")
+    assert identity() == before
+    assert run("reindex").code == 0
+    assert run("reindex", "--verify").out == "the index is what the files say\n"
