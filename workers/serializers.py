@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
+from agents.serializers import SizeField
 from ipxeready.web.serializers import StrictSerializer
 from workers.validators import shown
 
@@ -65,7 +66,7 @@ class DiskCreateSerializer(StrictSerializer):
     type = PlainText()
     os = PlainText()
     name = PlainText(required=False, allow_blank=True, allow_null=True)
-    size = serializers.JSONField(required=False, allow_null=True)
+    size = SizeField(required=False, allow_null=True)
     disk_agent = PlainText(required=False, allow_blank=True, allow_null=True)
 
 
@@ -89,7 +90,7 @@ class DiskBatchSerializer(StrictSerializer):
     type = PlainText()
     os = PlainText()
     name = PlainText(required=False, allow_blank=True, allow_null=True)
-    size = serializers.JSONField(required=False, allow_null=True)
+    size = SizeField(required=False, allow_null=True)
     targets = DiskTargetSerializer(many=True)
 
 
