@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from pathlib import Path
 
 from ipxeready.conf import REPOSITORY
 
@@ -92,12 +91,17 @@ def renewed(text: str) -> str:
 
 
 def main() -> None:
-    """Write the document anew."""
+    """Write the document anew; a new command gets a section at the end, to be written about."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ipxeready.settings.test")
     import django
 
     django.setup()
-    Path(DOC).write_text(renewed(DOC.read_text()))
+    text = DOC.read_text()
+    for words in every_help():
+        if words not in described(text):
+            heading = "" if " " in words else f"## {words}\n\n"
+            text += f"\n{heading}<!-- help: {words} -->\n```text\n```\n"
+    DOC.write_text(renewed(text))
 
 
 if __name__ == "__main__":
