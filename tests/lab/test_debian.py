@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -43,18 +43,27 @@ def _do(machine: Machine, command: str) -> None:
     assert done[1] == "0", command
 
 
+@pytest.fixture
+def images(site: Site) -> Iterator[Path]:
+    """The node's image directory, emptied at the end: pytest keeps its folders, and these images are large."""
+    yield site.images
+    for image in site.images.glob("*.img"):
+        image.unlink()
+
+
 @pytest.mark.parametrize(
     ("firmware", "worker"), [("ipxe", "worker-01"), ("uefi", "worker-31")]
 )
 def test_debian_runs_from_the_workers_disk_and_keeps_what_it_writes(
     site: Site,
+    images: Path,
     power_on: Callable[..., Machine],
     artifacts: Path,
     firmware: str,
     worker: str,
 ) -> None:
     master = debian_master(artifacts)
-    run("cp", "--sparse=always", str(master), str(site.images / MASTER))
+    run("cp", "--sparse=always", str(master), str(images / MASTER))
     site.api.send("POST", "/agents", site.agent_record())
     site.api.send("POST", "/workers", {"worker_id": worker, "mac": MAC})
     site.api.send(
