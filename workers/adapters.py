@@ -109,15 +109,18 @@ class WorkersSource(YamlSource):
             names = Worker.objects.filter(hostname=row["hostname"]).values_list(
                 "worker_id", flat=True
             )
-            faults.append(
-                Fault(
-                    "workers.hostname",
-                    f"the hostname {row['hostname']} belongs to {', '.join(names)}: they "
-                    "would boot one disk. Give each its own in state/workers.yml",
-                    record=names[0],
-                )
-            )
+            faults.append(doubled_hostname(row["hostname"], list(names)))
         return faults
+
+
+def doubled_hostname(hostname: str, names: list[str]) -> Fault:
+    """The fault of a hostname that several workers have."""
+    return Fault(
+        "workers.hostname",
+        f"the hostname {hostname} belongs to {', '.join(names)}: they "
+        "would boot one disk. Give each its own in state/workers.yml",
+        record=names[0],
+    )
 
 
 def worker_rows(key: str, record: dict[str, Any]) -> list[IndexedModel]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import django_filters
@@ -115,3 +116,15 @@ class WorkerFilterSet(django_filters.FilterSet):
         """By the named columns, `-` for backwards."""
         columns: list[Any] = value.split(",")
         return rows.order_by(*columns, "worker_id")
+
+
+def filtered(given: Mapping[str, str]) -> QuerySet[Worker]:
+    """Workers that these filters find, by id where no ordering is given; Invalid names the filter that is wrong."""
+    filters = WorkerFilterSet(
+        dict(given), queryset=Worker.objects.order_by("worker_id")
+    )
+    if not filters.is_valid():
+        name, faults = next(iter(filters.errors.items()))
+        raise Invalid(" ".join(str(fault) for fault in faults), field=name)
+    found: QuerySet[Worker] = filters.qs
+    return found

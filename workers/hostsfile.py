@@ -167,18 +167,25 @@ class HostsEditor:
         """See HostsText.bind."""
         return self._do(lambda text: text.bind(mac, hostname))  # type: ignore[no-any-return]
 
-    def bind_many(self, pairs: list[tuple[str, str]]) -> None:
-        """Bind several MACs with one look at the whole file."""
+    def bind_many(self, pairs: list[tuple[str, str]]) -> dict[str, list[HostsLine]]:
+        """Bind several MACs with one look at the whole file; the lines that went, by MAC."""
 
-        def change(text: HostsText) -> None:
-            for mac, hostname in pairs:
-                text.bind(mac, hostname)
+        def change(text: HostsText) -> dict[str, list[HostsLine]]:
+            return {mac: text.bind(mac, hostname) for mac, hostname in pairs}
 
-        self._do(change)
+        return self._do(change)  # type: ignore[no-any-return]
 
     def unbind_hostname(self, hostname: str) -> list[HostsLine]:
         """See HostsText.unbind_hostname."""
         return self._do(lambda text: text.unbind_hostname(hostname))  # type: ignore[no-any-return]
+
+    def unbind_many(self, hostnames: list[str]) -> dict[str, list[HostsLine]]:
+        """Unbind several hostnames with one look at the whole file; the lines that went, by hostname."""
+
+        def change(text: HostsText) -> dict[str, list[HostsLine]]:
+            return {each: text.unbind_hostname(each) for each in hostnames}
+
+        return self._do(change)  # type: ignore[no-any-return]
 
     def replace_mac(self, hostname: str, old: str, new: str) -> list[HostsLine]:
         """See HostsText.replace_mac."""

@@ -1,4 +1,4 @@
-"""A worker's record under change: taken whole, put back in our order, one disk changed or dropped."""
+"""A worker's record under change: taken whole, put back in our order, one disk or the CD changed or dropped."""
 
 from __future__ import annotations
 
@@ -102,6 +102,11 @@ def disk_drop(
         del boot["menu_default"]
     record["boot"] = boot
     record_put(tx, worker_id, record)
+
+
+def cd_put(tx: Transaction, worker_id: str, cd: dict[str, Any] | None) -> None:
+    """Set the worker's install CD, None takes it out. NotFound when the worker is gone."""
+    record_put(tx, worker_id, {**record_get(tx, worker_id), "cd": cd})
 
 
 def _os(disk: dict[str, Any]) -> str:

@@ -80,6 +80,17 @@ class Draft:
             self.text.restore(before)
             raise
 
+    def put_many(self, records: Mapping[str, Any]) -> None:
+        """The same for many records, indexed together."""
+        try:
+            for key, value in records.items():
+                self._quarantined(key)
+                self.text.put(key, value)
+        except RecordBroken as error:
+            raise Unavailable(error.message, code="state.uneditable") from None
+        if records:
+            self.sync(list(records))
+
     def remove(self, key: str) -> bool:
         """Take the record out; False when it is not there."""
         try:
@@ -89,6 +100,12 @@ class Draft:
             raise Unavailable(error.message, code="state.uneditable") from None
         self.sync([key])
         return True
+
+    def remove_many(self, keys: list[str]) -> None:
+        """Take many records out, indexed together."""
+        gone = [key for key in keys if self.text.remove(key)]
+        if gone:
+            self.sync(gone)
 
     def _quarantined(self, key: str) -> None:
         try:
