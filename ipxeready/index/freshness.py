@@ -291,3 +291,12 @@ def append_locked(
         stamp(fresh, seen, "")
         fresh.save()
     return numbered
+
+
+def rebuild() -> None:
+    """Make the index anew, whatever it says of itself; waits for the lock."""
+    with lock().held("rebuild of the index", WAIT):
+        follow(identity())
+        build.build()
+        with _guard:
+            _seen.clear()

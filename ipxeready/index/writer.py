@@ -248,6 +248,8 @@ class Transaction:
         lines = b"".join(jsonl.encode(line) for line in numbered)
         try:
             intents.commit(layout, changes, lines, self.op)
+        except intents.Edited as error:
+            raise _edited_now(error.path) from error
         except OSError as error:
             raise _unwritable(layout, error) from error
         self.committed = True
