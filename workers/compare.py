@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ipxeready.storage.hosts import conflicts
 from workers.adapters import doubled_hostname
 from workers.choices import CREATING, DELETING
 from workers.hostsfile import HostsFile
@@ -37,6 +38,7 @@ class Difference:
 
 def hosts_lines(text: HostsFile) -> list[Difference]:
     """Lines that dnsmasq drops and lines that contradict each other; lines with a remark are no problem."""
+    lines = text.text.lines
     found = [
         Difference(
             "hosts",
@@ -45,12 +47,12 @@ def hosts_lines(text: HostsFile) -> list[Difference]:
             line=line.number,
             problem=line.kind == "invalid",
         )
-        for line in text.lines
+        for line in lines
         if line.problem
     ]
     found += [
         Difference("hosts", f"hosts.{each.kind}", each.message, line=each.lines[0])
-        for each in text.conflicts
+        for each in conflicts(lines)
     ]
     return found
 

@@ -80,17 +80,6 @@ class Draft:
             self.text.restore(before)
             raise
 
-    def put_many(self, records: Mapping[str, Any]) -> None:
-        """The same for many records, indexed together."""
-        try:
-            for key, value in records.items():
-                self._quarantined(key)
-                self.text.put(key, value)
-        except RecordBroken as error:
-            raise Unavailable(error.message, code="state.uneditable") from None
-        if records:
-            self.sync(list(records))
-
     def remove(self, key: str) -> bool:
         """Take the record out; False when it is not there."""
         try:
