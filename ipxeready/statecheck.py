@@ -66,7 +66,7 @@ def _lines(found: Examined) -> dict[tuple[str, str], int]:
         for key, entry in found.texts["workers"].entries().items():
             lines["workers", key] = entry.line
     if "hosts" in found.texts:
-        for line in found.texts["hosts"].lines:
+        for line in found.texts["hosts"].text.lines:
             if line.hostname:
                 lines.setdefault(("hosts", line.hostname), line.number)
     return lines
