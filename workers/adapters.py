@@ -97,7 +97,7 @@ class WorkersSource(YamlSource):
             raise RecordBroken(f"{where}{error.message}") from None
 
     def cross_check(self, text: YamlText) -> list[Fault]:
-        """Hostnames that two workers have."""
+        """Hostnames and targets that two workers have."""
         doubled = (
             Worker.objects.values("hostname")
             .annotate(number=Count("pk"))
@@ -110,7 +110,29 @@ class WorkersSource(YamlSource):
                 "worker_id", flat=True
             )
             faults.append(doubled_hostname(row["hostname"], list(names)))
-        return faults
+        return faults + _shared_disks()
+
+
+def _shared_disks() -> list[Fault]:
+    doubled = (
+        Disk.objects.values("agent", "iqn")
+        .annotate(number=Count("pk"))
+        .filter(number__gt=1)
+        .order_by()
+    )
+    faults = []
+    for row in doubled:
+        disks = Disk.objects.filter(agent=row["agent"], iqn=row["iqn"])
+        names = sorted(set(disks.values_list("worker_id", flat=True)))
+        faults.append(
+            Fault(
+                "workers.disk",
+                f"the target {row['iqn']} of node {row['agent']} stands in the records of "
+                f"{', '.join(names)}: take it out of the wrong one in state/workers.yml",
+                record=names[0],
+            )
+        )
+    return faults
 
 
 def doubled_hostname(hostname: str, names: list[str]) -> Fault:

@@ -182,6 +182,8 @@ def refuse_in_use(things: Sequence[Disk | Cd], removal: Removal) -> None:
     asked: dict[str, list[Target]] = {}
     lost: set[str] = set()
     for thing in things:
+        _refuse_shared(thing)
+    for thing in things:
         if thing.agent in lost:
             continue
         try:
@@ -194,6 +196,15 @@ def refuse_in_use(things: Sequence[Disk | Cd], removal: Removal) -> None:
             continue
         target = next((t for t in asked[thing.agent] if t["iqn"] == thing.iqn), None)
         refuse_target(thing, target, removal)
+
+
+def _refuse_shared(thing: Disk | Cd) -> None:
+    if others := selectors.sharers(thing):
+        raise Conflict(
+            f"{_what(thing)} is the target {thing.iqn} of node {thing.agent}, which "
+            f"{', '.join(others)} has in its record too: it would lose it. Nothing was changed; "
+            "take it out of the wrong record in state/workers.yml first"
+        )
 
 
 def cannot_ask(thing: Disk | Cd, error: ApplicationError) -> ApplicationError:

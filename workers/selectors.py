@@ -118,6 +118,18 @@ def waiting_without_disk() -> int:
     )
 
 
+def sharers(thing: Disk | Cd) -> list[str]:
+    """Other workers whose records name the same target on the same node: a block that was copied by hand."""
+    found = {
+        name
+        for model in (Disk, Cd)
+        for name in model.objects.filter(agent=thing.agent, iqn=thing.iqn).values_list(
+            "worker_id", flat=True
+        )
+    }
+    return sorted(found - {thing.worker_id})
+
+
 def disk_counts() -> dict[str, int]:
     """Disks by node."""
     counts: dict[str, int] = defaultdict(int)
