@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from django.conf import settings
 from rest_framework import parsers, status
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import APIException, ParseError
 
 
 class TooLarge(APIException):
@@ -37,6 +37,18 @@ class _Limited(parsers.BaseParser):
 
 class JSONParser(_Limited, parsers.JSONParser):
     """JSON within the limit."""
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Read it; what is nested too deeply for the reader is malformed, not a bug of ours."""
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except RecursionError:
+            raise ParseError("JSON parse error - nested too deeply") from None
 
 
 class FormParser(_Limited, parsers.FormParser):
