@@ -6,27 +6,33 @@ Each item stands on its own: one that cannot be made is told in the answer and s
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
 
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.nodes import words_of
 from agents.protocol import DISK, Created
 from agents.scheduler import check_named_node
 from agents.selectors import agent_get
 from agents.spread import interleaved, spread
 from ipxeready.actors import OPERATOR, Actor
-from ipxeready.errors import ApplicationError, Conflict, Invalid, NodeRefused
+from ipxeready.errors import ApplicationError, Conflict, NodeRefused
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.inflight import claim
 from workers import selectors
+from workers.batch_items import (
+    Item,
+    Progress,
+    answer_of,
+    check_number,
+    item_of,
+    refuse_repeated,
+)
 from workers.choices import CREATING, DiskType
 from workers.disks import (
     UNSETTLED,
@@ -43,33 +49,9 @@ from workers.disks import (
 from workers.ledger import disk_drop, record_get, record_put
 from workers.models import Disk, Worker
 from workers.settle import backing_of, mark, settle
-from workers.validators import check_id, check_worker_id
 
-#: Items of one request.
-MOST = 10_000
 #: Items that are reserved together: each is claimed by an open file meanwhile.
 CHUNK = 100
-#: Told after each item: how many are done.
-Progress = Callable[[int], None]
-
-
-@dataclass
-class _Item:
-    """One worker of the batch and what became of it."""
-
-    worker_id: str
-    agent_id: str
-    disk: dict[str, Any] = field(default_factory=dict)
-    agent: Agent | None = None
-    made: str | None = None
-    skipped: str | None = None
-    error: ApplicationError | None = None
-    done: bool = False
-
-    @property
-    def open(self) -> bool:
-        """Still to be worked on."""
-        return self.skipped is None and self.error is None
 
 
 def disk_batch(
@@ -90,20 +72,14 @@ def disk_batch(
     actor.require(OPERATOR)
     check_number(targets, "targets")
     spec = batch_spec(type=type, os=os, name=name, size=size)
-    items = [_item(worker_id, agent_id) for worker_id, agent_id in targets]
-    _refuse_repeated(items)
+    items = [item_of(worker_id, agent_id) for worker_id, agent_id in targets]
+    refuse_repeated(items)
     batch = _Batch(actor, spec, progress)
     ensure_fresh(wait=True)
     waiting = interleaved([item for item in items if item.open], lambda i: i.agent_id)
     for start in range(0, len(waiting), CHUNK):
         batch.run(waiting[start : start + CHUNK])
-    return _answer(items)
-
-
-def check_number(things: Sequence[Any], field: str) -> None:
-    """Refuse an empty batch and one that is too long."""
-    if not 1 <= len(things) <= MOST:
-        raise Invalid(f"must have 1 to {MOST} entries, not {len(things)}", field=field)
+    return answer_of(items)
 
 
 def batch_spec(
@@ -114,59 +90,6 @@ def batch_spec(
         spec = disk_spec(type=type, os=os, name="its own", size=size)
         return dataclasses.replace(spec, name=None)
     return disk_spec(type=type, os=os, name=name, size=size)
-
-
-def _item(worker_id: str, agent_id: str) -> _Item:
-    item = _Item(worker_id, agent_id)
-    try:
-        item.worker_id = check_worker_id(worker_id)
-        item.agent_id = check_id(agent_id, "agent")
-    except ApplicationError as error:
-        item.error = error
-    return item
-
-
-def _refuse_repeated(items: list[_Item]) -> None:
-    seen: set[str] = set()
-    for item in items:
-        if item.error is None and item.worker_id in seen:
-            item.skipped = f"{item.worker_id} is named earlier in this request"
-        seen.add(item.worker_id)
-
-
-def _answer(items: list[_Item]) -> dict[str, list[dict[str, Any]]]:
-    answer: dict[str, list[dict[str, Any]]] = {
-        "succeeded": [],
-        "skipped": [],
-        "failed": [],
-    }
-    for item in items:
-        if item.skipped is not None:
-            told_item = {"worker_id": item.worker_id, "reason": item.skipped}
-            answer["skipped"].append(told_item)
-        elif item.error is not None:
-            answer["failed"].append(
-                {
-                    "worker_id": item.worker_id,
-                    "agent": item.agent_id,
-                    "error": words_for(item.error),
-                }
-            )
-        else:
-            answer["succeeded"].append(
-                {
-                    "worker_id": item.worker_id,
-                    "agent": item.agent_id,
-                    "iqn": item.disk["iqn"],
-                }
-            )
-    return answer
-
-
-def words_for(error: ApplicationError) -> str:
-    """An error in one line of a list, with the field it is about."""
-    words = words_of(error)
-    return f"{error.field}: {words}" if error.field else words
 
 
 class _Batch:
@@ -180,7 +103,7 @@ class _Batch:
         self.begun = False
         self._agents: dict[str, Agent | ApplicationError] = {}
 
-    def run(self, items: list[_Item]) -> None:
+    def run(self, items: list[Item]) -> None:
         """Make the disks of one chunk."""
         with ExitStack() as stack:
             self._check(stack, items)
@@ -190,18 +113,21 @@ class _Batch:
             if not item.done:
                 self._told(item)
 
-    def _told(self, item: _Item) -> None:
+    def _told(self, item: Item) -> None:
         item.done = True
         self.count += 1
         if self.progress is not None:
             self.progress(self.count)
 
     # --- before anything is done -------------------------------------------
-    def _check(self, stack: ExitStack, items: list[_Item]) -> None:
+    def _check(self, stack: ExitStack, items: list[Item]) -> None:
         present = self._settled(items)
+        workers = Worker.objects.in_bulk([item.worker_id for item in items])
         for item in items:
             try:
-                worker = selectors.worker_get(item.worker_id)
+                worker = workers.get(item.worker_id)
+                if worker is None:
+                    raise selectors.no_worker(item.worker_id)
                 item.agent = self._agent(item.agent_id)
                 held = present.get(item.worker_id)
                 if held is not None and not held.status:
@@ -214,7 +140,7 @@ class _Batch:
             except ApplicationError as error:
                 item.error = error
 
-    def _settled(self, items: list[_Item]) -> dict[str, Disk]:
+    def _settled(self, items: list[Item]) -> dict[str, Disk]:
         """The disks of this system that are there; what a crash left under way is decided first."""
         names = [item.worker_id for item in items]
 
@@ -262,12 +188,15 @@ class _Batch:
         return spec
 
     # --- ledger, nodes, ledger ----------------------------------------------
-    def _reserve(self, items: list[_Item]) -> None:
+    def _reserve(self, items: list[Item]) -> None:
         if not items:
             return
         try:
-            with writing(actor=self.actor, op="worker.disk.create") as tx:
-                tx.yaml("workers")  # a broken file refuses all of them, not each
+            # A broken file refuses all of them here, not each.
+            with (
+                writing(actor=self.actor, op="worker.disk.create") as tx,
+                tx.yaml("workers").together(),
+            ):
                 for item in items:
                     try:
                         disk_reserve(tx, item.worker_id, item.disk)
@@ -280,7 +209,7 @@ class _Batch:
                 item.error = error
         self.begun = True
 
-    def _make(self, items: list[_Item]) -> None:
+    def _make(self, items: list[Item]) -> None:
         if not items:
             return
         results = spread(self._jobs(items), self._ask)
@@ -290,8 +219,10 @@ class _Batch:
             else:
                 item.made = result
         try:
-            with writing(actor=self.actor, op="worker.disk.create") as tx:
-                tx.yaml("workers")
+            with (
+                writing(actor=self.actor, op="worker.disk.create") as tx,
+                tx.yaml("workers").together(),
+            ):
                 for item in items:
                     self._confirm(tx, item)
         except ApplicationError as error:
@@ -300,12 +231,12 @@ class _Batch:
                     item.error = not_in_ledger(item.disk, error)
 
     @staticmethod
-    def _jobs(items: list[_Item]) -> Iterator[tuple[Agent, _Item]]:
+    def _jobs(items: list[Item]) -> Iterator[tuple[Agent, Item]]:
         for item in items:
             if item.agent is not None:
                 yield item.agent, item
 
-    def _ask(self, agent: Agent, item: _Item) -> str:
+    def _ask(self, agent: Agent, item: Item) -> str:
         """Have a node make one disk; runs in a thread of its own, without the database."""
         spec = dataclasses.replace(self.spec, name=item.disk["source"].get("name"))
         try:
@@ -321,7 +252,7 @@ class _Batch:
                 raise
             return backing_of(target) or ""
 
-    def _confirm(self, tx: Transaction, item: _Item) -> None:
+    def _confirm(self, tx: Transaction, item: Item) -> None:
         about = told(item.worker_id, item.disk)
         try:
             if item.made is not None:
@@ -343,7 +274,7 @@ class _Batch:
                 tx.log(status="failed", **about, error=item.error.message[:500])
 
 
-def _ready(tx: Transaction, item: _Item) -> None:
+def _ready(tx: Transaction, item: Item) -> None:
     """The disk is there, and the worker boots it."""
     record = record_get(tx, item.worker_id)
     system = item.disk["os"]

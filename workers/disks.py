@@ -191,12 +191,12 @@ def told(worker_id: str, disk: dict[str, Any]) -> dict[str, Any]:
 
 def disk_reserve(tx: Transaction, worker_id: str, disk: dict[str, Any]) -> None:
     """Put the disk into the record as one that is being made; Conflict when that cannot be any more."""
-    worker = selectors.worker_get(worker_id)
-    if selectors.disk_of(worker_id, disk["os"]) is not None:
-        raise Conflict(f"os: {worker_id} has a {disk['os']} disk already")
-    if disk["filename"] != iqns.image_name(worker.hostname, disk["os"]):
-        raise Conflict(f"{worker_id} was renamed meanwhile; try again")
     record = record_get(tx, worker_id)
+    if any(str(each.get("os", "")).lower() == disk["os"] for each in record["disks"]):
+        raise Conflict(f"os: {worker_id} has a {disk['os']} disk already")
+    hostname = str(record["hostname"]).lower()
+    if disk["filename"] != iqns.image_name(hostname, disk["os"]):
+        raise Conflict(f"{worker_id} was renamed meanwhile; try again")
     record["disks"] = [*record["disks"], disk]
     record_put(tx, worker_id, record)
     tx.log(status="started", **told(worker_id, disk))

@@ -164,14 +164,18 @@ def told(thing: Disk | Cd, removal: Removal) -> dict[str, Any]:
 
 
 def dropped(tx: Transaction, thing: Disk | Cd, removal: Removal) -> None:
-    """It is gone from the node: off the ledger too, each with its own line in the audit."""
+    """It is gone from the node: off the ledger too."""
     if isinstance(thing, Disk):
         disk_drop(tx, thing.worker_id, thing.os)
-        tx.log(op="worker.disk.delete", **told(thing, removal))
-    else:
-        if selectors.cd_of(thing.worker_id) is not None:
-            cd_put(tx, thing.worker_id, None)
-        tx.log(op="lun.delete", **told(thing, removal))
+    elif selectors.cd_of(thing.worker_id) is not None:
+        cd_put(tx, thing.worker_id, None)
+    log_dropped(tx, thing, removal)
+
+
+def log_dropped(tx: Transaction, thing: Disk | Cd, removal: Removal) -> None:
+    """The audit line of a disk or CD that is gone."""
+    op = "worker.disk.delete" if isinstance(thing, Disk) else "lun.delete"
+    tx.log(op=op, **told(thing, removal))
 
 
 # --- before anything goes ----------------------------------------------------

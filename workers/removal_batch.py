@@ -24,12 +24,12 @@ from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
 from ipxeready.storage.inflight import claim
 from workers import selectors
-from workers.batches import Progress, check_number, words_for
+from workers.batch_items import Progress, check_number, words_for
 from workers.cds import claimed
 from workers.choices import DELETING
 from workers.dnsmasq import reload_after
-from workers.ledger import disk_change
-from workers.models import Cd, Disk, Worker
+from workers.ledger import disk_change, disk_drop
+from workers.models import Cd, Disk
 from workers.removal import (
     GONE,
     Removal,
@@ -37,6 +37,7 @@ from workers.removal import (
     cannot_ask,
     dropped,
     given_meanwhile,
+    log_dropped,
     refuse_target,
     remove_from,
 )
@@ -46,8 +47,6 @@ from workers.validators import check_worker_id
 
 #: Workers whose targets are taken off together: each disk is claimed by an open file meanwhile.
 CHUNK = 50
-#: Names in one question to the index.
-PART = 500
 
 _Answers = dict[str, dict[str, Target] | ApplicationError]
 
@@ -114,32 +113,17 @@ def _items(worker_ids: Sequence[str]) -> list[_Item]:
         except ApplicationError as error:
             item.error = error
     known = [item.worker_id for item in items if item.error is None]
-    hostnames: dict[str, str] = {}
-    for start in range(0, len(known), PART):
-        part = Worker.objects.filter(pk__in=known[start : start + PART])
-        hostnames.update(part.values_list("worker_id", "hostname"))
-    things = _things(known)
+    hostnames = selectors.hostnames_of(known)
+    things = selectors.things_of(known)
     for item in items:
         if item.error is not None:
             continue
         if item.worker_id not in hostnames:
-            item.error = NotFound(f"there is no worker {item.worker_id!r}")
+            item.error = selectors.no_worker(item.worker_id)
             continue
         item.hostname = hostnames[item.worker_id]
         item.things = things.get(item.worker_id, [])
     return items
-
-
-def _things(names: list[str]) -> dict[str, list[Disk | Cd]]:
-    """The CD and the disks of each worker."""
-    found: dict[str, list[Disk | Cd]] = {}
-    for start in range(0, len(names), PART):
-        part = names[start : start + PART]
-        for cd in Cd.objects.filter(worker_id__in=part):
-            found.setdefault(cd.worker_id, []).append(cd)
-        for disk in Disk.objects.filter(worker_id__in=part).order_by("position"):
-            found.setdefault(disk.worker_id, []).append(disk)
-    return found
 
 
 # --- before anything goes ----------------------------------------------------
@@ -186,10 +170,14 @@ def _take_off(
                 item.error = error
         going = [item for item in items if item.error is None]
         try:
-            with writing(actor=actor, op="delete_worker") as tx:
-                tx.yaml("workers")  # a broken file refuses all of them, not each
+            # A broken file refuses all of them here, not each.
+            with (
+                writing(actor=actor, op="delete_worker") as tx,
+                tx.yaml("workers").together(),
+            ):
+                now = selectors.things_of([item.worker_id for item in going])
                 for item in going:
-                    _mark(tx, item)
+                    _mark(tx, item, now.get(item.worker_id, []))
         except ApplicationError as error:
             for item in going:
                 item.error = error
@@ -226,10 +214,9 @@ def _claim(stack: ExitStack, item: _Item) -> None:
     stack.enter_context(claimed(item.hostname))
 
 
-def _mark(tx: Transaction, item: _Item) -> None:
+def _mark(tx: Transaction, item: _Item, now: list[Disk | Cd]) -> None:
     try:
         before = {thing.iqn for thing in item.things}
-        now = _things([item.worker_id]).get(item.worker_id, [])
         if {thing.iqn for thing in now} != before:
             raise Conflict(f"{item.worker_id} was changed meanwhile; delete it again")
         for thing in item.things:
@@ -249,15 +236,30 @@ def _forget(actor: Actor, items: list[_Item], removal: Removal) -> dict[str, Any
         return _answer(items)
     with writing(actor=actor, op="delete_worker") as tx:
         workers, hosts = tx.yaml("workers"), tx.hosts
+        left = [item.worker_id for item in items if item.error is None]
+        hostnames_now, things_now = (
+            selectors.hostnames_of(left),
+            selectors.things_of(left),
+        )
         going = []
         for item in items:
-            if item.error is None and _whole(tx, item, removal):
+            if item.error is not None:
+                continue
+            item.error = _changed(
+                item,
+                hostnames_now.get(item.worker_id),
+                things_now.get(item.worker_id, []),
+            )
+            if item.error is None and not item.stays:
                 going.append(item)
-        names = [item.worker_id for item in going]
-        workers.remove_many(names)
+                for thing in item.gone:
+                    log_dropped(tx, thing, removal)
+            else:
+                _partly(tx, item, removal)
+        workers.remove_many([item.worker_id for item in going])
         hostnames = [item.hostname for item in going]
         # What another record has by hand keeps its binding.
-        shared = _held(hostnames)
+        shared = selectors.hostnames_held(hostnames)
         unbound = hosts.unbind_many([h for h in hostnames if h not in shared])
         reloading = reload_after(tx) if any(unbound.values()) else None
         for item in going:
@@ -270,48 +272,46 @@ def _forget(actor: Actor, items: list[_Item], removal: Removal) -> dict[str, Any
     return _answer(items) | (reloading.answer() if reloading else {})
 
 
-def _held(hostnames: list[str]) -> set[str]:
-    """Which of these names a worker has."""
-    found: set[str] = set()
-    for start in range(0, len(hostnames), PART):
-        part = Worker.objects.filter(hostname__in=hostnames[start : start + PART])
-        found.update(part.values_list("hostname", flat=True))
-    return found
+def _changed(
+    item: _Item, hostname: str | None, things: list[Disk | Cd]
+) -> ApplicationError | None:
+    """Why the worker is not the one any more whose targets were taken off."""
+    if hostname is None:
+        return selectors.no_worker(item.worker_id)
+    if hostname != item.hostname:
+        return Conflict(f"{item.worker_id} was renamed meanwhile; try again")
+    ours = {thing.iqn for thing in item.things}
+    for thing in things:
+        made = isinstance(thing, Disk) and thing.status != DELETING
+        if made or thing.iqn not in ours:
+            kind = thing.os if isinstance(thing, Disk) else "CD"
+            return given_meanwhile(item.worker_id, kind)
+    return None
 
 
-def _whole(tx: Transaction, item: _Item, removal: Removal) -> bool:
-    """Write down what became of the worker's targets; whether the worker itself may go."""
+def _partly(tx: Transaction, item: _Item, removal: Removal) -> None:
+    """Write down what is gone and what stays of a worker that stays."""
     try:
-        late = [
-            disk
-            for disk in selectors.disks_of(item.worker_id)
-            if disk.status != DELETING
-        ]
-        if not item.stays:
-            if late:
-                raise given_meanwhile(item.worker_id, late[0].os)
-            worker = selectors.worker_get(item.worker_id)
-            if worker.hostname != item.hostname:
-                raise Conflict(f"{item.worker_id} was renamed meanwhile; try again")
         for thing in item.gone:
-            dropped(tx, thing, removal)
+            if isinstance(thing, Disk):  # but not one that was made anew meanwhile
+                disk_drop(tx, item.worker_id, thing.os, status=DELETING)
+                log_dropped(tx, thing, removal)
+            else:
+                dropped(tx, thing, removal)
         for thing, error in item.stays:
             as_before(tx, thing, error)
-        if not item.stays:
-            return True
-        thing, error = item.stays[0]
-        item.error = error
-        tx.log(
-            status="failed",
-            worker_id=item.worker_id,
-            hostname=item.hostname,
-            agent=thing.agent,
-            done=[gone.iqn for gone in item.gone] or None,
-            error=error.message[:500],
-        )
     except ApplicationError as error:
-        item.error = error
-    return False
+        item.error = item.error or error
+    if item.stays:
+        item.error = item.error or item.stays[0][1]
+    tx.log(
+        status="failed",
+        worker_id=item.worker_id,
+        hostname=item.hostname,
+        agent=item.stays[0][0].agent if item.stays else None,
+        done=[gone.iqn for gone in item.gone] or None,
+        error=item.error.message[:500] if item.error else None,
+    )
 
 
 def _answer(items: list[_Item]) -> dict[str, Any]:

@@ -13,6 +13,9 @@ from ipxeready.index.selectors import problems
 from workers.adapters import serial
 from workers.models import Binding, Cd, Disk, Worker
 
+#: Names in one question to the index.
+PART = 500
+
 
 def workers() -> QuerySet[Worker]:
     """All workers, by id."""
@@ -23,8 +26,13 @@ def worker_get(worker_id: str) -> Worker:
     """The worker of that id (any case); NotFound otherwise."""
     found = Worker.objects.filter(pk=worker_id.lower()).first()
     if found is None:
-        raise NotFound(f"there is no worker {worker_id[:80]!r}")
+        raise no_worker(worker_id)
     return found
+
+
+def no_worker(worker_id: str) -> NotFound:
+    """The refusal of an id that nobody has."""
+    return NotFound(f"there is no worker {worker_id[:80]!r}")
 
 
 def worker_named(hostname: str) -> Worker | None:
@@ -167,3 +175,33 @@ def differences() -> list[str]:
         if hostname not in named
     ]
     return [*unbound, *strange]
+
+
+def hostnames_of(names: list[str]) -> dict[str, str]:
+    """The hostname of each worker that there is."""
+    found: dict[str, str] = {}
+    for start in range(0, len(names), PART):
+        part = Worker.objects.filter(pk__in=names[start : start + PART])
+        found.update(part.values_list("worker_id", "hostname"))
+    return found
+
+
+def things_of(names: list[str]) -> dict[str, list[Disk | Cd]]:
+    """The CD and the disks of each worker."""
+    found: dict[str, list[Disk | Cd]] = {}
+    for start in range(0, len(names), PART):
+        part = names[start : start + PART]
+        for cd in Cd.objects.filter(worker_id__in=part):
+            found.setdefault(cd.worker_id, []).append(cd)
+        for disk in Disk.objects.filter(worker_id__in=part).order_by("position"):
+            found.setdefault(disk.worker_id, []).append(disk)
+    return found
+
+
+def hostnames_held(hostnames: list[str]) -> set[str]:
+    """Which of these names a worker has."""
+    found: set[str] = set()
+    for start in range(0, len(hostnames), PART):
+        part = Worker.objects.filter(hostname__in=hostnames[start : start + PART])
+        found.update(part.values_list("hostname", flat=True))
+    return found

@@ -48,6 +48,7 @@ class Draft:
         self.before = before
         self.seen = seen
         self.dirty = False
+        self._later: list[str] | None = None
 
     def get(self, key: str) -> Any:
         """A copy of the record `key` as in the file, None when absent; Unavailable when it is broken."""
@@ -96,6 +97,17 @@ class Draft:
         if gone:
             self.sync(gone)
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Index what changes in this block at its end, all at once: selectors do not see it before."""
+        self._later = []
+        try:
+            yield
+        finally:
+            keys, self._later = list(dict.fromkeys(self._later)), None
+        if keys:
+            self.sync(keys)
+
     def _quarantined(self, key: str) -> None:
         try:
             if self.text.value(key) is not None:
@@ -109,6 +121,9 @@ class Draft:
     def sync(self, keys: list[str]) -> None:
         """Index the named records as they are in the draft."""
         self.dirty = True
+        if self._later is not None:
+            self._later.extend(keys)
+            return
         entries = self.text.entries_of(keys)
         changed = [key for key in keys if key in entries]
         for key in changed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -122,6 +123,44 @@ def test_forms_reach_lists_and_nested_fields(site: APIClient) -> None:
     form = {"worker_ids": "nobody", "workers[0]": "x"}
     answer = site.post("/workers/delete/batch", form, format="multipart")
     assert answer.status_code == 400
+
+
+ODD: list[Any] = [
+    [],
+    "x",
+    5,
+    None,
+    True,
+    {"": 1},
+    {"x" * 5000: {}},
+    [[[{}]]],
+    {"targets": [None, 5, "x", []], "type": {}, "os": [], "size": {}},
+    {"targets": {"worker_id": 1}, "worker_ids": {"a": 1}},
+    {"worker_ids": [None, {}, []], "delete_disk": []},
+    {"worker_id": "\ud800", "mac": "\0", "iso": "\ud800.iso", "id": "\0"},
+    {"role": [], "tags": {}, "enabled": {}, "base_url": 5, "token": []},
+    {"iqn": "\0", "iso": [], "size": 10**400, "menu_timeout": 10**400, "os": None},
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_body_of_another_shape_is_refused(site: APIClient, path: str) -> None:
+    view = dict(ALL)[path]
+    for method in ("post", "put"):
+        for body in ODD:
+            if not hasattr(view, method) or (path.endswith("/scan") and not body):
+                continue
+            answer = getattr(site, method)(
+                _filled(path), json.dumps(body), content_type="application/json"
+            )
+            assert 400 <= answer.status_code < 500, (body, answer.content)
+            assert list(answer.json()) == ["detail"]
+        for text in (b"{", b"\xff", b"[1,", b'{"a": NaN}', b"[" * 100_000):
+            if hasattr(view, method):
+                answer = getattr(site, method)(
+                    _filled(path), text, content_type="application/json"
+                )
+                assert answer.status_code == 400, (text, answer.content)
 
 
 def test_the_schema_tells_each_operation(api: APIClient, stranger: APIClient) -> None:
