@@ -19,7 +19,11 @@ from ipxeready.index.models import SourceFile
 from ipxeready.index.refresh import Outcome, refresh, same, stamp
 from ipxeready.index.sources import Source, all_sources
 from ipxeready.storage import intents, jsonl
-from ipxeready.storage.fingerprint import Fingerprint, fingerprint
+from ipxeready.storage.fingerprint import (
+    Fingerprint,
+    fingerprint,
+    read_regular,
+)
 from ipxeready.storage.lock import StateLock, state_lock
 from ipxeready.storage.paths import Layout
 
@@ -127,7 +131,7 @@ def _matches(now: tuple[Any, ...]) -> bool:
 def _digest(source: Source, layout: Layout) -> str:
     """Digest of the file's present bytes; empty where they cannot be read, as in its row."""
     try:
-        return intents.sha(source.path(layout).read_bytes())
+        return intents.sha(read_regular(source.path(layout)))
     except OSError:
         return ""
 

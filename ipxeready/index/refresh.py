@@ -17,7 +17,11 @@ from ipxeready.index.models import (
 from ipxeready.index.sources import Source, Text
 from ipxeready.storage import intents
 from ipxeready.storage.broken import FileBroken, RecordBroken
-from ipxeready.storage.fingerprint import Fingerprint, fingerprint
+from ipxeready.storage.fingerprint import (
+    Fingerprint,
+    fingerprint,
+    read_regular,
+)
 from ipxeready.storage.paths import Layout
 
 _BATCH = 500
@@ -59,7 +63,7 @@ def read(
     for _ in range(5):
         before = fingerprint(path)
         try:
-            content = path.read_bytes()
+            content = read_regular(path)
         except FileNotFoundError:
             backup = layout.backup / source.name_of_backup
             hint = (

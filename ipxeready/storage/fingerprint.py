@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,3 +42,12 @@ def fingerprint(path: Path) -> Fingerprint | None:
     except OSError:
         # Not there, or not to be reached: reading it says why.
         return None
+
+
+def read_regular(path: Path) -> bytes:
+    """The bytes of a regular file; OSError for anything else, such as a pipe, which would be waited for for ever."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        return file.read()

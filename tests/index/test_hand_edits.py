@@ -689,3 +689,21 @@ def test_an_edit_that_is_saved_while_we_write_is_not_overwritten(
     create(2)
     assert b"# saved by hand\n" in path.read_bytes()
     assert sorted(ledger(layout)) == ["worker-01", "worker-02"]
+
+
+@pytest.mark.case(28)
+@pytest.mark.parametrize("kind", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_named_and_nobody_waits_for_it(
+    layout: Layout, api: APIClient, kind: Any
+) -> None:
+    create(1)
+    kept = layout.workers_yml.rename(layout.state / "kept")
+    kind(layout.workers_yml)
+    assert [w["worker_id"] for w in api.get("/workers").json()] == ["worker-01"]
+    assert "cannot be read" in problems_of(api, "workers")["error"]
+    answer = api.post("/workers", {"worker_id": "worker-09", "mac": mac(9)})
+    assert answer.status_code == 503
+    (layout.workers_yml.rmdir if kind is os.mkdir else layout.workers_yml.unlink)()
+    kept.rename(layout.workers_yml)
+    create(2)
+    assert sorted(ledger(layout)) == ["worker-01", "worker-02"]
