@@ -46,8 +46,6 @@ def fingerprint(path: Path) -> Fingerprint | None:
 
 def read_regular(path: Path) -> bytes:
     """The bytes of a regular file; OSError for anything else, such as a pipe, which would be waited for for ever."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-        return file.read()
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return path.read_bytes()
