@@ -24,7 +24,7 @@ MAX_TAGS = 32
 def check_agent_id(text: Any, field: str = "id") -> str:
     """A node's id, lower-cased."""
     value = str(text).strip().lower()
-    if not _ID.fullmatch(value):
+    if not str(text).isascii() or not _ID.fullmatch(value):
         raise Invalid(
             f"{_short(text)} must be 1 to 63 letters, digits, dots, hyphens or underscores, "
             "beginning with a letter or digit",

@@ -15,7 +15,7 @@ _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 def check_id(text: Any, field: str) -> str:
     """A worker's or node's id, lower-cased."""
     value = str(text).strip().lower()
-    if not _ID.fullmatch(value):
+    if not str(text).isascii() or not _ID.fullmatch(value):
         raise Invalid(
             f"{shown(text)} must be 1 to 63 letters, digits, dots, hyphens or underscores, "
             "beginning with a letter or digit",

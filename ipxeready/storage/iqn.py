@@ -76,7 +76,8 @@ def check_base_iqn(text: str, *, field: str = "base_iqn") -> str:
 def check_iqn(text: str, *, field: str = "iqn") -> str:
     """`text` lower-cased if it is a whole iSCSI target name that every target system takes, else Invalid."""
     iqn = text.lower()
-    if not _BASE.fullmatch(iqn):
+    # The Kelvin sign, which is no ASCII, becomes a k.
+    if not text.isascii() or not _BASE.fullmatch(iqn):
         raise Invalid(
             f"{field} {text!r} is not a target name: write iqn.YYYY-MM.<domain reversed>:<name> "
             "with letters, digits, dots, hyphens and colons only.",
@@ -91,7 +92,7 @@ def check_iqn(text: str, *, field: str = "iqn") -> str:
 def check_name(text: str, *, field: str = "name") -> str:
     """`text` lower-cased if it can stand behind a base (labels of a-z, 0-9, inner hyphens, joined by dots), else Invalid."""
     name = text.lower()
-    if not _NAME.fullmatch(name):
+    if not text.isascii() or not _NAME.fullmatch(name):
         raise Invalid(
             f"{field} {text!r} cannot be part of a target name: use letters, digits, dots and "
             "inner hyphens (no underscore, comma, space or separator).",

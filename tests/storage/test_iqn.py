@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import protocol
+from agents.validators import check_agent_id
 from ipxeready.errors import Invalid
 from ipxeready.storage import iqn
+from workers.validators import check_worker_id
 
 BASE = "iqn.2026-07.com.controller"
 
@@ -159,3 +163,15 @@ def test_no_text_gets_through_as_a_file_name_that_leads_elsewhere(text: str) -> 
     assert "\0" not in name
     assert "," not in name
     assert not name.startswith(".")
+
+
+@pytest.mark.parametrize("check", [iqn.check_name, check_worker_id, check_agent_id])
+def test_a_letter_that_only_lower_case_makes_ascii_is_refused(check: Any) -> None:
+    assert check("PC-K1") == "pc-k1"
+    with pytest.raises(Invalid):
+        check("pc-\N{KELVIN SIGN}1")
+
+
+def test_a_target_name_with_such_a_letter_is_refused() -> None:
+    with pytest.raises(Invalid):
+        iqn.check_iqn("iqn.2026-07.lab.test:\N{KELVIN SIGN}1.ubuntu")
