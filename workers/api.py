@@ -166,7 +166,8 @@ class WorkerDiskView(ApiView):
     serializer_class = None
 
     @extend_schema(
-        parameters=deletion_parameters("delete_file"), responses=WorkerRecordSerializer
+        parameters=deletion_parameters("delete_file"),
+        responses={200: WorkerRecordSerializer},
     )
     def delete(self, request: Request, worker_id: str, os: str) -> Response:
         """Delete the target, with `delete_file` the image too."""
@@ -191,7 +192,9 @@ class WorkerCdView(ApiView):
         record = cds.cd_attach(actor=self.actor, worker_id=worker_id, **data)
         return Response(record, status=201)
 
-    @extend_schema(parameters=deletion_parameters(), responses=WorkerRecordSerializer)
+    @extend_schema(
+        parameters=deletion_parameters(), responses={200: WorkerRecordSerializer}
+    )
     def delete(self, request: Request, worker_id: str) -> Response:
         """Detach it; the ISO stays."""
         no_body(request)
