@@ -120,7 +120,12 @@ class NodeClient:
 
     # --- changing -----------------------------------------------------------
     def create_disk(self, request: DiskRequest) -> Created:
-        """Make and export a disk; a full copy may take long."""
+        """Make and export a disk; a full copy may take long, so a node that hangs is told by a quick question first."""
+        try:
+            self.health()
+        except ApplicationError as error:
+            error.extra["sent"] = False
+            raise
         answer = self._call(
             "POST", protocol.LUN_DISK, body=request.body(), timeout=COPY
         )

@@ -86,10 +86,18 @@ def test_a_connection_that_is_cut_after_the_request_may_have_been_received() -> 
     thread.start()
     url = f"http://127.0.0.1:{server.getsockname()[1]}"
     with pytest.raises(Unavailable) as caught:
-        _client(url).create_disk(DiskRequest(iqn=f"{BASE}:a.debian", size=512))
+        _client(url).scan()
     thread.join()
     server.close()
     assert caught.value.extra["sent"] is True
+
+
+def test_a_node_that_hangs_is_told_before_it_is_given_a_day_for_a_copy() -> None:
+    with silent(b"") as url, pytest.raises(Unavailable) as caught:
+        _client(url, timeout=0.5).create_disk(
+            DiskRequest(iqn=f"{BASE}:a.debian", size=512)
+        )
+    assert caught.value.extra["sent"] is False
 
 
 def test_a_kept_connection_that_the_node_has_closed_is_opened_anew() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +14,7 @@ from agents import client as agents_client
 from agents.client import NodeClient
 from agents.protocol import DiskRequest
 from agents.selectors import agent_get
+from agents.services import agent_register
 from ipxeready.actors import SYSTEM
 from ipxeready.storage.inflight import claim
 from ipxeready.storage.paths import Layout
@@ -266,3 +269,18 @@ def test_a_ledger_that_breaks_meanwhile_is_told_and_settled_when_mended(
     settle_all()
     disk = the_disk(layout)
     assert disk and "status" not in disk
+
+
+def test_a_named_node_that_hangs_is_not_given_a_day(
+    api: APIClient, layout: Layout, impatient: None, worker: Callable[..., Any]
+) -> None:
+    worker("pc9")
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        agent_register(actor=SYSTEM, agent_id="deaf", base_url=url, token="t")
+        began = time.monotonic()
+        answer = api.post("/workers/pc9/luns/disk", {**BODY, "disk_agent": "deaf"})
+        assert time.monotonic() - began < 5
+    assert answer.status_code == 503
+    assert "deaf" in answer.json()["detail"]
+    assert ledger(layout)["pc9"]["disks"] == []
