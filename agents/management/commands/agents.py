@@ -112,7 +112,7 @@ class Command(ShellCommand):
         )
         self.emit(found)
         for name, value in found.items():
-            self.say(f"{name}: {value}")
+            self.say(f"{name}: {_in_words(value)}")
 
     def _each(self, verb: str, ids: list[str]) -> None:
         actor = shell_actor()
@@ -136,6 +136,18 @@ class Command(ShellCommand):
         for name in done:
             self.say(f"{name}: {verb}d")
         self.finish(done=len(done), failed=len(failed), what="nodes")
+
+
+def _in_words(value: Any) -> str:
+    """A value of a probe as people read it."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case dict():
+            return " ".join(name for name, set_ in value.items() if set_) or "none"
+        case list():
+            return " ".join(value)
+    return str(value)
 
 
 def _fields(parser: ArgumentParser) -> None:

@@ -95,7 +95,8 @@ def test_a_probe_writes_nothing_but_its_line(
     assert ended.json["backend"] == "files"
     assert layout.agents_yml.read_bytes() == before
     node.register("n1")
-    assert "backend: files" in run("agents", "probe", "n1").out.splitlines()
+    lines = run("agents", "probe", "n1").out.splitlines()
+    assert {"backend: files", "role: disk", "enabled: yes"} <= set(lines)
     assert [line["status"] for line in trail("agent.probe")] == ["ok", "ok"]
     ended = run("agents", "probe", node.base_url)
     assert ended.code == 1
