@@ -12,6 +12,8 @@ from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
+#: Passes our end on to the program, and is gone only when that is.
+_GUARD: Final = """trap 'kill "$p"' TERM; "$@" & p=$!; wait "$p"; wait "$p" """
 
 
 def _follow_parent(signum: int) -> Callable[[], None]:
@@ -24,6 +26,14 @@ def _follow_parent(signum: int) -> Callable[[], None]:
             os._exit(1)
 
     return in_child
+
+
+def guarded(command: Sequence[str]) -> list[str]:
+    """The command below a shell that ends it with us.
+
+    For a program that changes its user: the kernel no longer tells it then that its parent died.
+    """
+    return ["/bin/sh", "-c", _GUARD, "sh", *command]
 
 
 class Child:

@@ -22,9 +22,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from ipxeready import conf, startup
-from ipxeready.children import Child
+from ipxeready.children import Child, guarded
 from ipxeready.conf import REPOSITORY, SOCKET_MAX, ConfigError
-from ipxeready.reach import answers, check_free, default_route_address, fetch, reachable
+from ipxeready.reach import (
+    answers,
+    check_free,
+    default_route_address,
+    fetch,
+    interface_address,
+    reachable,
+)
 from ipxeready.startup import StartError
 from ipxeready.storage.paths import Layout
 from workers import dnsmasq_options
@@ -118,7 +125,7 @@ class Here:
         control = self._child("control", python, environ)
         self._wait(control, lambda: answers(self.url))
         if dhcp:
-            self._child("dnsmasq", dhcp, self.environ)
+            self._child("dnsmasq", guarded(dhcp), self.environ)
         self._register()
 
     def _child(
@@ -192,6 +199,7 @@ class Here:
             raise StartError(
                 "DHCP needs both: make run IFACE=eth1 RANGE=192.0.2.100,192.0.2.200"
             )
+        interface_address(interface)
         if not (self.layout.dnsmasq / "dnsmasq.conf").exists():
             raise StartError(
                 f"{self.layout.dnsmasq}/dnsmasq.conf is missing: copy the shipped one"
@@ -215,16 +223,25 @@ class Here:
         """Where the control plane reaches the agent."""
         return f"http://{reachable(self.agent.agent_bind)}:{self.agent.agent_bind.port}"
 
+    def _our_address(self) -> str:
+        """Where machines and people reach us: on the machines' card where that is given."""
+        interface = self.environ.get("IFACE", "")
+        return interface_address(interface) if interface else default_route_address()
+
     def _register(self) -> None:
         """Add the node `local` through the API, unless there is one."""
-        if any(node.get("id") == NODE for node in self._call("GET", "/agents")):
-            return
+        portal = self.agent.iscsi_portal.host
+        wildcard = portal in ("0.0.0.0", "::")  # noqa: S104
+        server = self._our_address() if wildcard else portal
+        for node in self._call("GET", "/agents"):
+            if node.get("id") == NODE:
+                if self.environ.get("IFACE") and node["iscsi_server"] != server:
+                    say(other_server(node["iscsi_server"], server))
+                return
         token = secret(self.agent.agent_token, self.layout.agent_token)
         node = self._call(
             "POST", "/agents/probe", {"base_url": self.agent_url, "token": token}
         )
-        portal = self.agent.iscsi_portal.host
-        wildcard = portal in ("0.0.0.0", "::")  # noqa: S104
         self._call(
             "POST",
             "/agents",
@@ -232,7 +249,7 @@ class Here:
                 "id": NODE,
                 "base_url": self.agent_url,
                 "token": token,
-                "iscsi_server": default_route_address() if wildcard else portal,
+                "iscsi_server": server,
                 "role": node["role"],
                 "tags": node["tags"],
                 "enabled": True,
@@ -261,7 +278,7 @@ class Here:
         """What to do next."""
         shown = self.url
         if self.control.cp_bind.host == "0.0.0.0":  # noqa: S104
-            shown = f"http://{default_route_address()}:{self.control.cp_bind.port}"
+            shown = f"http://{self._our_address()}:{self.control.cp_bind.port}"
         try:
             password = self.layout.first_login.read_text(encoding="utf-8").strip()
         except OSError:
@@ -274,10 +291,15 @@ class Here:
             f"password:        {password}",
             *(line.replace(": ", ":           ", 1) for line in self._token_note()),
             f"iSCSI:           {self.backend}",
+            *self._dhcp_note(),
             f"logs:            {self.layout.run}/*.log",
             "Ctrl-C ends it.",
         ]
         return "\n".join(lines)
+
+    def _dhcp_note(self) -> list[str]:
+        interface, span = self.environ.get("IFACE"), self.environ.get("RANGE")
+        return [f"DHCP, TFTP:      {interface}, {span}"] if interface else []
 
     def _token_note(self) -> list[str]:
         return [
@@ -304,6 +326,15 @@ class Here:
             ):
                 if left.is_socket() or left.suffix == ".lock":
                     left.unlink(missing_ok=True)
+
+
+def other_server(known: str, ours: str) -> str:
+    """The hint for a node `local` that was registered before the machines' card was known."""
+    return (
+        f"node {NODE} sends machines to {known or 'the host of its address'} for their disks, but on "
+        f"their network we are {ours}; if they do not reach the former: "
+        f".venv/bin/python manage.py agents edit {NODE} --iscsi-server {ours}"
+    )
 
 
 def secret(given: str, file: Path) -> str:
@@ -353,8 +384,10 @@ def _interrupt(_signum: int, _frame: object) -> None:
 
 def main() -> int:
     """The entry of `make run`; what is wrong is one line."""
-    for signum in (signal.SIGTERM, signal.SIGHUP):
+    for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, _interrupt)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup stays what it is
+        signal.signal(signal.SIGHUP, _interrupt)
     try:
         return run(os.environ)
     except (ConfigError, StartError) as error:

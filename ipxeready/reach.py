@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import socket
+import struct
 import urllib.request
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,6 +15,7 @@ from ipxeready.startup import StartError
 
 #: Addresses for documentation: asking which way leads there sends nothing.
 _ANYWHERE: Final = ("192.0.2.1", 9)
+_SIOCGIFADDR: Final = 0x8915
 
 
 def default_route_address() -> str:
@@ -23,6 +26,25 @@ def default_route_address() -> str:
         except OSError:
             return "127.0.0.1"
         return str(probe.getsockname()[0])
+
+
+def interface_address(name: str) -> str:
+    """The IPv4 address of a network card; StartError when there is no such card or no address on it."""
+    if name not in [card for _, card in socket.if_nameindex()]:
+        cards = ", ".join(card for _, card in socket.if_nameindex())
+        raise StartError(
+            f"IFACE={name}: there is no such network card; here are {cards}"
+        )
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = struct.pack("256s", name.encode())
+        try:
+            answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+        except OSError:
+            raise StartError(
+                f"IFACE={name}: it has no IPv4 address; give it one inside the network of RANGE, "
+                f"ip addr add 192.0.2.1/24 dev {name} say"
+            ) from None
+    return socket.inet_ntoa(answer[20:24])
 
 
 def reachable(bind: Endpoint) -> str:

@@ -13,9 +13,14 @@ from pathlib import Path
 import pytest
 
 from ipxeready import local
-from ipxeready.children import Child
+from ipxeready.children import Child, guarded
 from ipxeready.conf import Endpoint
-from ipxeready.reach import check_free, default_route_address, reachable
+from ipxeready.reach import (
+    check_free,
+    default_route_address,
+    interface_address,
+    reachable,
+)
 from ipxeready.startup import StartError
 from ipxeready.storage.paths import Layout
 
@@ -36,6 +41,35 @@ def test_where_a_listener_is_reached(bind: str, host: str) -> None:
 def test_our_address_is_one_we_can_listen_on() -> None:
     with socket.socket() as probe:
         probe.bind((default_route_address(), 0))
+
+
+def test_a_cards_address_is_found_and_a_card_that_is_not_there_is_named() -> None:
+    assert interface_address("lo") == "127.0.0.1"
+    with pytest.raises(StartError, match=r"IFACE=eth77: there is no such.*\blo\b"):
+        interface_address("eth77")
+
+
+def test_on_the_machines_card_disks_are_served_from_its_address(tmp_path: Path) -> None:
+    here = local.Here(
+        {
+            "IPXE_ROOT": str(tmp_path),
+            "IPXE_AGENT_BACKEND": "files",
+            "IFACE": "lo",
+            "RANGE": "127.0.0.10,127.0.0.20",
+        }
+    )
+    assert here._our_address() == "127.0.0.1"
+    greeting = here.greeting()
+    assert "http://127.0.0.1:4839/" in greeting
+    assert "lo, 127.0.0.10,127.0.0.20" in greeting
+
+
+def test_a_node_known_under_another_address_is_told_with_the_command_that_mends_it() -> (
+    None
+):
+    hint = local.other_server("198.51.100.7", "192.0.2.1")
+    assert "198.51.100.7" in hint
+    assert hint.endswith("agents edit local --iscsi-server 192.0.2.1")
 
 
 def test_a_taken_port_is_one_line_that_names_the_variable() -> None:
@@ -117,6 +151,29 @@ def test_children_die_with_us_even_when_we_are_killed(tmp_path: Path) -> None:
     ):
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_a_guarded_program_is_ended_by_the_request_to_its_guard(tmp_path: Path) -> None:
+    command = guarded([sys.executable, "-c", "import time; time.sleep(61.25)"])
+    guard = Child("x", command, log=tmp_path / "log", environ=os.environ)
+    end = time.monotonic() + 10
+    while not (inner := _children(guard._process.pid)):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    guard.stop(10)
+    assert not Path(f"/proc/{inner[0]}").exists()
+
+
+def test_a_guarded_program_that_ends_ends_its_guard(tmp_path: Path) -> None:
+    command = guarded(["sh", "-c", "echo no such card; exit 3"])
+    guard = Child("x", command, log=tmp_path / "log", environ=os.environ)
+    assert guard._process.wait(10) == 3
+    assert guard.last_lines() == "  no such card"
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in text.split()]
 
 
 @pytest.mark.parametrize("given", [{"IFACE": "eth1"}, {"RANGE": "192.0.2.1,192.0.2.2"}])
