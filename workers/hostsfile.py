@@ -43,18 +43,21 @@ class HostsFile:
         for line in lines:
             if not line.macs or line.kind not in ("entry", "refused"):
                 continue
-            text = _key_of(line.raw)
-            key, again = text, 1
-            while key in self._entries:
-                again += 1
-                key = f"{text} #{again}"
             counts = [last[mac] == line.number for mac in line.macs]
-            conflict = line.hostname in doubled
-            flags = "".join("1" if each else "0" for each in (*counts, conflict))
-            self._entries[key] = Entry(
-                key, line.number, f"{line.kind[0]}{flags}:{line.hostname}"
-            )
-            self._lines[key] = (line, counts, conflict)
+            self._enter(line, counts, line.hostname in doubled)
+
+    def _enter(self, line: HostsLine, counts: list[bool], conflict: bool) -> str:
+        """Note one line as a record; returns its key."""
+        text = _key_of(line.raw)
+        key, again = text, 1
+        while key in self._entries:
+            again += 1
+            key = f"{text} #{again}"
+        flags = "".join(["1" if each else "0" for each in counts])
+        digest = f"{line.kind[0]}{flags}{conflict:d}:{line.hostname}"
+        self._entries[key] = Entry(key, line.number, digest)
+        self._lines[key] = (line, counts, conflict)
+        return key
 
     def entries(self) -> dict[str, Entry]:
         """Lines that bind or refuse a MAC."""
@@ -95,6 +98,7 @@ class HostsFile:
     def edit(self, change: Callable[[HostsText], Any]) -> tuple[Any, list[str]]:
         """Make an edit; returns its result and the keys whose rows must be made anew."""
         before, content = self._entries, self.text.render()
+        mark = self.text.mark()
         try:
             result = change(self.text)
         except Exception:
@@ -102,6 +106,13 @@ class HostsFile:
                 # Half of several edits: none of them.
                 self.restore(content)
             raise
+        added = self.text.added_since(mark)
+        if added is not None:
+            # A new machine, the usual case: no look at the whole file.
+            self.lines += added
+            return result, [
+                self._enter(line, [True] * len(line.macs), False) for line in added
+            ]
         self._read()
         keys = [
             key

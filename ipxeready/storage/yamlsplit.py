@@ -11,13 +11,14 @@ from ipxeready.storage import yamlload
 from ipxeready.storage.broken import FileBroken
 
 _KEY = r"""(?:"(?:[^"\\\n]|\\[^\n])*"|'(?:[^'\n]|'')*'|[^\s#"'\[\]{},&*!|>%@`?:-][^\n:#\t]*?)"""
-#: Shapes that the fast way does not understand: documents, directives, tabs, keep-chomping, characters that YAML
-#: refuses or takes for line ends. Refused ones may hide in a comment, which nobody parses here.
-_ODD = re.compile(
-    r"^(?:---|\.\.\.|%)|[|>][0-9]?\+|\r(?!\n)"
-    r"|[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]",
-    re.MULTILINE,
+#: Characters that YAML refuses or takes for line ends; refused ones may hide in a comment, which nobody parses here.
+_REFUSED = re.compile(
+    r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
 )
+#: The ASCII characters that are none of these.
+_PLAIN = bytes([0x0A, 0x0D, *range(0x20, 0x7F)])
+_KEEP = re.compile(r"[|>][0-9]?\+")
+_RETURN = re.compile(r"\r(?!\n)")
 _BLANK = re.compile(r"(?:[ ]*(?:#[^\n]*)?\r?(?:\n|\Z))*")
 _FIRST = re.compile(r"^( +)[^ \r\n#]", re.MULTILINE)
 
@@ -60,7 +61,7 @@ def split(text: str, top: str) -> Pieces | None:
 
     A record's text says what the whole file says of it, provided that it parses alone to its own key.
     """
-    if _ODD.search(text):
+    if _odd(text):
         return None
     head = re.search(
         rf"^{re.escape(top)}:(?:(?:[ ]+(?P<empty>\{{[ ]*\}}|null|~))?[ ]*|[ ]+#[^\n]*)\r?$",
@@ -71,7 +72,8 @@ def split(text: str, top: str) -> Pieces | None:
         return None
     end = text.find("\n", head.end())
     body_at = len(text) if end < 0 else end + 1
-    if re.compile(r"^[^\s#]", re.MULTILINE | re.ASCII).search(text, body_at):
+    # Patterns that begin with a line end are found by a plain search for that, a hundred times as fast as `^`.
+    if re.compile(r"\n[^\s#]", re.ASCII).search(text, max(0, body_at - 1)):
         return None  # another top key
     first = _FIRST.search(text, body_at)
     if first is None:
@@ -81,21 +83,38 @@ def split(text: str, top: str) -> Pieces | None:
     return _split_body(text, body_at, len(first[1]))
 
 
+def _odd(text: str) -> bool:
+    """Shapes that the fast way does not understand: documents, directives, tabs, keep-chomping, odd characters."""
+    if text.startswith(("---", "...", "%")):
+        return True
+    if any(mark in text for mark in ("\n---", "\n...", "\n%")):
+        return True
+    if text.isascii():
+        refused = bool(text.encode().translate(None, _PLAIN))
+    else:
+        refused = _REFUSED.search(text) is not None
+    return (
+        refused
+        or ("+" in text and _KEEP.search(text) is not None)
+        or ("\r" in text and _RETURN.search(text) is not None)
+    )
+
+
 def _split_body(text: str, body_at: int, indent: int) -> Pieces | None:
     heads = list(
-        re.compile(
-            rf"^ {{{indent}}}({_KEY})[ ]*:(?=[ \r\n]|\Z)", re.MULTILINE | re.ASCII
-        ).finditer(text, body_at)
+        re.compile(rf"\n {{{indent}}}({_KEY})[ ]*:(?=[ \r\n]|\Z)", re.ASCII).finditer(
+            text, body_at - 1
+        )
     )
-    shallow = re.compile(rf"^ {{0,{indent}}}[^ \r\n#]", re.MULTILINE)
-    if len(heads) != sum(1 for _ in shallow.finditer(text, body_at)):
+    shallow = re.compile(rf"\n {{0,{indent}}}[^ \r\n#]")
+    if len(heads) != sum(1 for _ in shallow.finditer(text, body_at - 1)):
         return None
-    pieces = Pieces([Part(text[: heads[0].start()])], indent)
+    starts = [head.start() + 1 for head in heads]
+    pieces = Pieces([Part(text[: starts[0]])], indent)
     line = pieces.parts[0].text.count("\n") + 1
     seen: set[str] = set()
-    for at, head in enumerate(heads):
-        stop = heads[at + 1].start() if at + 1 < len(heads) else len(text)
-        segment = text[head.start() : stop]
+    for head, start, stop in zip(heads, starts, [*starts[1:], len(text)], strict=True):
+        segment = text[start:stop]
         key = _key_text(head[1])
         if key is None:
             return None
@@ -123,18 +142,15 @@ def _key_text(raw: str) -> str | None:
 
 def _own(segment: str, indent: int) -> int:
     """Where the record's own lines end: blank and comment lines behind them belong to nobody."""
-    lines = segment.split("\n")
-    ends = [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
-    cut, count = len(segment), len(ends)
-    while count > 1:
-        line = ends[count - 1]
+    cut = len(segment)
+    while start := segment.rfind("\n", 0, cut - 1) + 1:
+        line = segment[start:cut]
         bare = line.lstrip(" ")
         width = len(line) - len(bare)
         # Deep spaces on an empty line may be content of a block of text.
         if width > indent or not (bare.startswith("#") or bare in ("", "\n", "\r\n")):
             break
-        cut -= len(line)
-        count -= 1
+        cut = start
     return cut
 
 
