@@ -14,7 +14,8 @@ from ipxeready.index.selectors import problems
 from workers.adapters import serial
 from workers.models import Binding, Cd, Disk, Worker
 
-# What each boot asks.
+# What each boot and each item of a batch asks.
+_by_id = Compiled(lambda name: Worker.objects.filter(pk=name).order_by("pk")[:1])
 _named = Compiled(
     lambda hostname: Worker.objects.filter(hostname=hostname).order_by("pk")[:1]
 )
@@ -34,7 +35,7 @@ def workers() -> QuerySet[Worker]:
 
 def worker_get(worker_id: str) -> Worker:
     """The worker of that id (any case); NotFound otherwise."""
-    found = Worker.objects.filter(pk=worker_id.lower()).first()
+    found = _by_id.first(worker_id.lower())
     if found is None:
         raise NotFound(f"there is no worker {worker_id[:80]!r}")
     return found

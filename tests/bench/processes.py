@@ -19,6 +19,8 @@ from ipxeready.conf import REPOSITORY
 
 #: The kernel ends them when the bench is killed.
 _WITH_US = ("setpriv", "--pdeathsig", "KILL")
+#: The servers hang up after 15 s.
+_IDLE = 5.0
 CP_TOKEN = "token-of-the-bench"
 
 
@@ -61,6 +63,7 @@ class Server:
         } | dict(environ)
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: http.client.HTTPConnection | None = None
+        self._used = 0.0
 
     def start(self) -> float:
         """Seconds until it answered."""
@@ -91,6 +94,8 @@ class Server:
         self, method: str, path: str, body: Any = None, token: str = CP_TOKEN
     ) -> bytes:
         """The answer's body over a kept connection; RuntimeError unless it succeeded."""
+        if time.monotonic() - self._used > _IDLE:
+            self._hang_up()
         if self._connection is None:
             self._connection = http.client.HTTPConnection(
                 "127.0.0.1", self.port, timeout=120
@@ -105,9 +110,15 @@ class Server:
         self._connection.request(method, path, data, headers)
         answer = self._connection.getresponse()
         text = answer.read()
+        self._used = time.monotonic()
         if not 200 <= answer.status < 300:
             raise RuntimeError(f"{method} {path}: {answer.status} {text[:500]!r}")
         return text
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def memory(self) -> list[Memory]:
         """The master and its workers."""
@@ -119,9 +130,7 @@ class Server:
 
     def stop(self) -> None:
         """End it and wait for it."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._hang_up()
         process, self._process = self._process, None
         if process is None:
             return
