@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -27,6 +27,7 @@ from ipxeready.web.serializers import no_body, strict_query
 from ipxeready.web.views import ApiView
 
 _ANY = {200: dict[str, Any]}
+_DELETION = {"delete_file": False, "ignore_missing": False, "force": False}
 #: DRF's own parameter, and those of the paginator.
 _LISTS = {"format": None, "limit": None, "offset": None}
 
@@ -34,9 +35,17 @@ _LISTS = {"format": None, "limit": None, "offset": None}
 class AgentList(ApiView):
     """GET, POST /agents."""
 
+    serializer_class = AgentCreateSerializer
     required_role = {"POST": ADMINISTRATOR}
 
-    @extend_schema(responses=_ANY)
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("live", bool),
+            *(OpenApiParameter(name, str) for name in AgentFilter.base_filters),
+            *(OpenApiParameter(name, int) for name in ("limit", "offset")),
+        ],
+        responses=_ANY,
+    )
     def get(self, request: Request) -> Response:
         """The nodes, with `live=true` asked side by side; never with tokens."""
         filters: dict[str, None] = dict.fromkeys(AgentFilter.base_filters)
@@ -73,9 +82,10 @@ class AgentList(ApiView):
 class AgentDetail(ApiView):
     """GET, PUT, DELETE /agents/{id}."""
 
+    serializer_class = AgentChangeSerializer
     required_role = {"DELETE": ADMINISTRATOR}
 
-    @extend_schema(responses=_ANY)
+    @extend_schema(parameters=[OpenApiParameter("live", bool)], responses=_ANY)
     def get(self, request: Request, agent_id: str) -> Response:
         """One node; `live=true` asks it."""
         query = strict_query(request, {"live": False, "format": None})
@@ -115,6 +125,8 @@ class AgentDetail(ApiView):
 class AgentProbe(ApiView):
     """POST /agents/probe."""
 
+    serializer_class = ProbeSerializer
+
     @extend_schema(request=ProbeSerializer, responses=_ANY)
     def post(self, request: Request) -> Response:
         """What is at this address."""
@@ -136,18 +148,16 @@ class LunList(ApiView):
         """The targets of a node."""
         return Response(nodes.luns_list(actor=self.actor, agent_id=agent_id))
 
-    @extend_schema(responses=_ANY)
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("iqn", str, required=True),
+            *(OpenApiParameter(name, bool) for name in _DELETION),
+        ],
+        responses=_ANY,
+    )
     def delete(self, request: Request, agent_id: str) -> Response:
         """Take a target off, with its image if asked."""
-        query = strict_query(
-            request,
-            {
-                "iqn": None,
-                "delete_file": False,
-                "ignore_missing": False,
-                "force": False,
-            },
-        )
+        query = strict_query(request, {"iqn": None, **_DELETION})
         no_body(request)
         if not query["iqn"]:
             raise Invalid("is missing: give the target's name", field="iqn")
@@ -156,6 +166,8 @@ class LunList(ApiView):
 
 class LunDisk(ApiView):
     """POST /agents/{id}/luns/disk."""
+
+    serializer_class = LunDiskSerializer
 
     @extend_schema(request=LunDiskSerializer, responses={201: dict[str, Any]})
     def post(self, request: Request, agent_id: str) -> Response:
@@ -167,6 +179,8 @@ class LunDisk(ApiView):
 
 class LunCd(ApiView):
     """POST /agents/{id}/luns/cd."""
+
+    serializer_class = LunCdSerializer
 
     @extend_schema(request=LunCdSerializer, responses={201: dict[str, Any]})
     def post(self, request: Request, agent_id: str) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -57,7 +59,28 @@ def pick_disk_node(
     own_nodes: set[str],
     disk_counts: dict[str, int],
 ) -> Agent:
-    """The node for a new disk; asks the nodes, so never inside `index.writing()`.
+    """The node for a new disk, by the rules of `pick_disk_nodes`."""
+    (picked,) = pick_disk_nodes(
+        nodes=nodes,
+        need_bytes=need_bytes,
+        master=master,
+        own_nodes=[own_nodes],
+        disk_counts=disk_counts,
+    )
+    return picked
+
+
+def pick_disk_nodes(
+    *,
+    nodes: list[Agent],
+    need_bytes: int | None = None,
+    master: str | None = None,
+    own_nodes: Sequence[set[str]],
+    disk_counts: dict[str, int],
+) -> list[Agent]:
+    """The nodes for like disks of several workers (`own_nodes` of each), one after the other; each node is asked once.
+
+    Asks the nodes, so never inside `index.writing()`.
 
     1. enabled, `role.disk`, reachable; holds `master` when cloning; is not full
     2. the whole disk fits now (images are sparse and may be promised more than there is,
@@ -67,6 +90,30 @@ def pick_disk_node(
     Raises Conflict naming each node and why it was passed over, Unavailable when one that
     might have done is unreachable.
     """
+    spare = _fitting(nodes, need_bytes, master)
+    fitting = [agent for agent in nodes if agent.id in spare]
+    counts = {agent.id: disk_counts.get(agent.id, 0) for agent in fitting}
+    picked = []
+    for own in own_nodes:
+        best = min(
+            fitting,
+            key=lambda agent: (
+                spare[agent.id] < 1,
+                agent.id not in own,
+                counts[agent.id],
+                agent.id,
+            ),
+        )
+        spare[best.id] -= 1
+        counts[best.id] += 1
+        picked.append(best)
+    return picked
+
+
+def _fitting(
+    nodes: list[Agent], need_bytes: int | None, master: str | None
+) -> dict[str, float]:
+    """How many whole disks fit now, by node that can take one at all."""
     passed: dict[str, str] = {}
     for agent in nodes:
         if not agent.enabled:
@@ -80,33 +127,62 @@ def pick_disk_node(
         2 * settings.IPXE.agent_timeout,
     )
     unreached = False
-    fitting: list[tuple[bool, bool, int, str, Agent]] = []
+    fitting: dict[str, float] = {}
     for agent in asking:
         answer = answers[agent.id]
         if isinstance(answer, ApplicationError):
             unreached = True
-            passed[agent.id] = (
-                "is unreachable"
-                if isinstance(answer, Unavailable)
-                else f"failed: {answer.message}"
-            )
+            passed[agent.id] = _unusable(answer)
             continue
-        reason, roomy = _judge(answer, need_bytes, master)
+        reason, spare = _judge(answer, need_bytes, master)
         if reason:
             passed[agent.id] = reason
             continue
-        fitting.append(
-            (
-                not roomy,
-                agent.id not in own_nodes,
-                disk_counts.get(agent.id, 0),
-                agent.id,
-                agent,
-            )
-        )
+        fitting[agent.id] = spare
     if fitting:
-        return min(fitting, key=lambda entry: entry[:4])[4]
-    raise _nowhere(passed, master, unreached)
+        return fitting
+    what = f"a clone of {master}" if master else "the disk"
+    raise nowhere(passed, what, unreached=unreached)
+
+
+def cd_nodes(
+    nodes: list[Agent], own_nodes: set[str]
+) -> tuple[list[Agent], dict[str, str], bool]:
+    """Nodes that can take an install CD, this worker's own first; why the others were passed over; whether one was unreachable.
+
+    Nobody lists ISOs, so the caller tries them in this order. Asks the nodes.
+    """
+    passed: dict[str, str] = {}
+    for agent in nodes:
+        if not agent.enabled:
+            passed[agent.id] = "is disabled"
+        elif not agent.role_cd:
+            passed[agent.id] = "takes no install CDs (role.cd is false)"
+    asking = [agent for agent in nodes if agent.id not in passed]
+    answers = ask_all(
+        asking,
+        lambda agent: NodeClient(agent).capabilities(),
+        settings.IPXE.agent_timeout,
+    )
+    unreached = False
+    able = []
+    for agent in asking:
+        answer = answers[agent.id]
+        if isinstance(answer, ApplicationError):
+            unreached = True
+            passed[agent.id] = _unusable(answer)
+        elif not answer["cd"]:
+            passed[agent.id] = f"has no CD drive (its backend is {answer['backend']})"
+        else:
+            able.append(agent)
+    able.sort(key=lambda agent: (agent.id not in own_nodes, agent.id))
+    return able, passed, unreached
+
+
+def _unusable(error: ApplicationError) -> str:
+    if isinstance(error, Unavailable):
+        return "is unreachable"
+    return f"failed: {error.message}"
 
 
 def _ask(agent: Agent, with_masters: bool) -> _Asked:
@@ -116,29 +192,29 @@ def _ask(agent: Agent, with_masters: bool) -> _Asked:
 
 def _judge(
     asked: _Asked, need_bytes: int | None, master: str | None
-) -> tuple[str, bool]:
-    """Why this node is passed over (empty when it is not), and whether the whole disk fits now."""
+) -> tuple[str, float]:
+    """Why this node is passed over (empty when it is not), and how many whole disks fit now."""
     found = asked.capabilities
     free, total = found["free_bytes"], found["total_bytes"]
     need = need_bytes or 0
     if master is not None:
         held = next((m for m in asked.masters if m["name"] == master), None)
         if held is None:
-            return f"has no master {master}", False
+            return f"has no master {master}", 0
         if not found["clone"]:
-            return "cannot clone", False
+            return "cannot clone", 0
         need = 0 if found["reflink"] else max(need, held.get("size", 0))
     elif not found["empty_disk"]:
-        return "makes no empty disks", False
+        return "makes no empty disks", 0
     if total and free < min(RESERVE, total // 50):
-        return f"is full ({format_size(max(free, 0))} free)", False
-    return "", free >= need
+        return f"is full ({format_size(max(free, 0))} free)", 0
+    return "", free // need if need else math.inf
 
 
-def _nowhere(
-    passed: dict[str, str], master: str | None, unreached: bool
+def nowhere(
+    passed: dict[str, str], what: str, *, unreached: bool = False
 ) -> ApplicationError:
-    what = f"a clone of {master}" if master else "the disk"
+    """The refusal that names each node and why it was passed over."""
     if not passed:
         return Conflict(
             f"there is no storage node for {what}; register one with POST /agents or on the page of nodes",

@@ -11,8 +11,12 @@ from ipxeready.errors import ApplicationError, Conflict
 from ipxeready.index import Grouped
 from ipxeready.index.writer import Transaction
 from workers import selectors
-from workers.adapters import normalized
+from workers.adapters import normalized, serial
 from workers.dnsmasq import reload_after
+from workers.ledger import broken_hostnames, refuse_broken
+
+#: Seconds that a booting machine waits for a reload that hangs.
+PATIENCE = 2.0
 
 
 class RegistrationFull(Conflict):
@@ -40,86 +44,106 @@ def register(actor: Actor, mac: str, hostname: str | None = None) -> str:
 
 
 def _handle(tx: Transaction, arrivals: list[Arrival]) -> list[str | Exception]:
-    """Serve all that wait: records one by one, bindings together, one reload."""
+    """Serve all that wait: records together, bindings together, one reload."""
     results: list[str | Exception] = []
-    named: dict[str, str] = {}
+    told: dict[str, str] = {}
+    fresh: dict[str, Arrival] = {}
     pairs: list[tuple[str, str]] = []
     room = settings.IPXE.auto_register_max - selectors.waiting_without_disk()
-    serial = selectors.next_serial()
+    number = _next_number(tx)
     for arrival in arrivals:
-        if arrival.mac in named:
-            results.append(named[arrival.mac])
+        if arrival.mac in told:
+            results.append(told[arrival.mac])
             continue
         try:
             with tx.savepoint():
-                hostname, bind, fresh = _decide(
-                    tx, arrival, serial, room, set(named.values())
-                )
+                hostname, bound = _known(tx, arrival, taken=set(told.values()))
+            if hostname is None:
+                _refuse_full(room - len(fresh))
+                hostname = f"worker-{number + len(fresh):02d}"
+                fresh[hostname] = arrival
         except ApplicationError as error:
             results.append(error)
             continue
-        if fresh:
-            serial, room = serial + 1, room - 1
-        if bind:
+        if not bound:
             pairs.append((arrival.mac, hostname))
-        named[arrival.mac] = hostname
+        told[arrival.mac] = hostname
         results.append(hostname)
+    _add_records(tx, fresh)
     if pairs:
         tx.hosts.bind_many(pairs)
-        reload_after(tx)
+        reload_after(tx, PATIENCE)
     return results
 
 
-def _decide(
-    tx: Transaction, arrival: Arrival, serial: int, room: int, new: set[str]
-) -> tuple[str, bool, bool]:
-    """Hostname, whether the MAC must be bound to it, whether a new number was used."""
-    bound = selectors.binding_of(arrival.mac)
-    if bound is not None:
-        if bound.hostname and selectors.worker_named(bound.hostname) is None:
+def _next_number(tx: Transaction) -> int:
+    """NN of the next worker-NN; a record that does not validate keeps its name."""
+    broken = [serial(hostname) or 0 for hostname in broken_hostnames(tx)]
+    return max(selectors.next_serial(), *(number + 1 for number in broken), 1)
+
+
+def _known(
+    tx: Transaction, arrival: Arrival, taken: set[str]
+) -> tuple[str | None, bool]:
+    """The hostname that this machine has or claims rightly, and whether the hosts file says so; None: a new one."""
+    line = selectors.binding_of(arrival.mac)
+    if line is not None:
+        if line.hostname and selectors.worker_named(line.hostname) is None:
             # Bound by hand to a name without a record: the record comes, the line stays.
-            _add_record(tx, bound.hostname, arrival)
-        return bound.hostname, False, False
+            _refuse_record(tx, line.hostname)
+            _add_records(tx, {line.hostname: arrival})
+        return line.hostname, True
     claimed = arrival.hostname
-    if claimed and (claimed in new or selectors.bindings_named(claimed)):
+    if claimed and (claimed in taken or selectors.bindings_named(claimed)):
         raise Conflict(
             "the hostname that this machine sends is bound to another machine"
         )
     worker = selectors.worker_named(claimed) if claimed else None
-    if worker is not None:
-        tx.log(
-            op="worker.mac.update",
-            client=arrival.client,
-            worker_id=worker.worker_id,
-            hostname=worker.hostname,
-            new_mac=arrival.mac,
-            changed=True,
-        )
-        return worker.hostname, True, False
+    if worker is None:
+        return None, False
+    tx.log(
+        op="worker.mac.update",
+        client=arrival.client,
+        worker_id=worker.worker_id,
+        hostname=worker.hostname,
+        new_mac=arrival.mac,
+        changed=True,
+    )
+    return worker.hostname, False
+
+
+def _refuse_full(room: int) -> None:
     if room <= 0:
         raise RegistrationFull(
             f"{settings.IPXE.auto_register_max} registered workers wait without a disk: "
             "no more are registered. Give them disks, delete them, or raise IPXE_CP_AUTO_REGISTER_MAX"
         )
-    name = f"worker-{serial:02d}"
-    _add_record(tx, name, arrival)
-    return name, True, True
 
 
-def _add_record(tx: Transaction, name: str, arrival: Arrival) -> None:
+def _refuse_record(tx: Transaction, name: str) -> None:
     if selectors.workers().filter(pk=name).exists():
         raise Conflict(
             f"dhcp-hosts.conf binds this machine to {name}, which is the id of a worker with "
             "another hostname; correct one of the two"
         )
-    tx.yaml("workers").put(name, normalized({"hostname": name}))
-    tx.log(
-        op="auto_register",
-        client=arrival.client,
-        worker_id=name,
-        hostname=name,
-        mac=arrival.mac,
+    refuse_broken(tx, name)
+
+
+def _add_records(tx: Transaction, arrivals: dict[str, Arrival]) -> None:
+    """New records by their names, all in one go."""
+    if not arrivals:
+        return
+    tx.yaml("workers").put_many(
+        {name: normalized({"hostname": name}) for name in arrivals}
     )
+    for name, arrival in arrivals.items():
+        tx.log(
+            op="auto_register",
+            client=arrival.client,
+            worker_id=name,
+            hostname=name,
+            mac=arrival.mac,
+        )
 
 
 _waiting: Grouped[Arrival, str] = Grouped("auto_register", _handle)

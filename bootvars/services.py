@@ -49,7 +49,7 @@ def boot_vars(
         hostname = _one_hostname(hostnames)
         if mac is None:
             return _by_hostname(hostname)
-        return _by_mac(actor, mac, hostname, changes)
+        return _by_mac(actor, mac, hostname, changes, sent=hostnames)
     except Refused as error:
         if changes:
             note(actor, "boot.refused", error.reason, mac=mac)
@@ -96,7 +96,9 @@ def _by_hostname(hostname: str | None) -> Answer:
     return Answer(worker.hostname, _values(worker, bound=False), plain=True)
 
 
-def _by_mac(actor: Actor, mac: str, hostname: str | None, changes: bool) -> Answer:
+def _by_mac(
+    actor: Actor, mac: str, hostname: str | None, changes: bool, *, sent: list[str]
+) -> Answer:
     binding = selectors.binding_of(mac)
     if binding is None:
         return _unbound(actor, mac, hostname, changes)
@@ -106,12 +108,12 @@ def _by_mac(actor: Actor, mac: str, hostname: str | None, changes: bool) -> Answ
         )
     if binding.conflict:
         _refuse_conflict(binding.hostname)
-    stale = hostname is not None and hostname != binding.hostname
+    stale = any(name.strip().lower() not in ("", binding.hostname) for name in sent)
     if stale and changes:
         note(
             actor,
             "boot.stale_name",
-            f"sent {hostname}, bound to {binding.hostname}: an old lease, or dnsmasq was not reloaded",
+            f"sent {hostname or 'what is no hostname'}, bound to {binding.hostname}: an old lease, or dnsmasq was not reloaded",
             mac=mac,
             about=binding.hostname,
             worker_id=binding.hostname,

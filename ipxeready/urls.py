@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularAPIView
 
+from ipxeready.openapi import SchemaView
 from ipxeready.web.health import healthz
 from ipxeready.web.routing import PREFIX, api_path
 
@@ -16,6 +16,8 @@ _api: list[URLPattern | URLResolver] = [
     path("", include("agents.urls")),
     path("", include("audit.urls")),
     path("", include("bootvars.urls")),
+    path("", include("ipxeready.files.urls")),
+    api_path("schema", SchemaView.as_view(), name="schema"),
 ]
 
 # The last entry wins in reverse(), so names lead to the addresses without the prefix.
@@ -23,7 +25,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
     path("i18n/", include("django.conf.urls.i18n")),
-    api_path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     path(PREFIX, include(_api)),
     path("", include(_api)),
 ]

@@ -97,7 +97,7 @@ class WorkersSource(YamlSource):
             raise RecordBroken(f"{where}{error.message}") from None
 
     def cross_check(self, text: YamlText) -> list[Fault]:
-        """Hostnames that two workers have."""
+        """Hostnames and targets that two workers have."""
         doubled = (
             Worker.objects.values("hostname")
             .annotate(number=Count("pk"))
@@ -109,15 +109,40 @@ class WorkersSource(YamlSource):
             names = Worker.objects.filter(hostname=row["hostname"]).values_list(
                 "worker_id", flat=True
             )
-            faults.append(
-                Fault(
-                    "workers.hostname",
-                    f"the hostname {row['hostname']} belongs to {', '.join(names)}: they "
-                    "would boot one disk. Give each its own in state/workers.yml",
-                    record=names[0],
-                )
+            faults.append(doubled_hostname(row["hostname"], list(names)))
+        return faults + _shared_disks()
+
+
+def _shared_disks() -> list[Fault]:
+    doubled = (
+        Disk.objects.values("agent", "iqn")
+        .annotate(number=Count("pk"))
+        .filter(number__gt=1)
+        .order_by()
+    )
+    faults = []
+    for row in doubled:
+        disks = Disk.objects.filter(agent=row["agent"], iqn=row["iqn"])
+        names = sorted(set(disks.values_list("worker_id", flat=True)))
+        faults.append(
+            Fault(
+                "workers.disk",
+                f"the target {row['iqn']} of node {row['agent']} stands in the records of "
+                f"{', '.join(names)}: take it out of the wrong one in state/workers.yml",
+                record=names[0],
             )
-        return faults
+        )
+    return faults
+
+
+def doubled_hostname(hostname: str, names: list[str]) -> Fault:
+    """The fault of a hostname that several workers have."""
+    return Fault(
+        "workers.hostname",
+        f"the hostname {hostname} belongs to {', '.join(names)}: they "
+        "would boot one disk. Give each its own in state/workers.yml",
+        record=names[0],
+    )
 
 
 def worker_rows(key: str, record: dict[str, Any]) -> list[IndexedModel]:
@@ -193,7 +218,7 @@ def _disks(key: str, disks: Any) -> list[IndexedModel]:
                 worker_id=key,
                 position=position,
                 os=os,
-                agent=_needed(key, place, disk, "agent"),
+                agent=_needed(key, place, disk, "agent").lower(),
                 iqn=iqn,
                 filename=_text(disk.get("filename") or f"{iqn.rpartition(':')[2]}.img"),
                 backing=_text(disk.get("backing") or ""),
@@ -210,7 +235,7 @@ def _cd(key: str, cd: Any) -> Cd:
     return Cd(
         record=key,
         worker_id=key,
-        agent=_needed(key, "cd", cd, "agent"),
+        agent=_needed(key, "cd", cd, "agent").lower(),
         iqn=check_iqn(_needed(key, "cd", cd, "iqn")),
         iso=_text(cd.get("iso") or ""),
         backing=_text(cd.get("backing") or ""),

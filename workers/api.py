@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -12,15 +12,18 @@ from ipxeready.errors import Invalid
 from ipxeready.web.pagination import AskedForPagination
 from ipxeready.web.serializers import no_body, parse_boolean, strict_query
 from ipxeready.web.views import ApiView
-from workers import disks, selectors, services
+from workers import batches, cds, disks, removal_batch, selectors, services, status
 from workers.filters import WorkerFilterSet
-from workers.removal import Removal, disk_delete, worker_delete
+from workers.removal import Removal, cd_delete, disk_delete, worker_delete
 from workers.serializers import (
+    CdCreateSerializer,
     DefaultOsSerializer,
+    DiskBatchSerializer,
     DiskCreateSerializer,
     MacSerializer,
     WorkerCreateSerializer,
     WorkerRecordSerializer,
+    WorkersDeleteSerializer,
 )
 
 _DELETION = {
@@ -28,6 +31,11 @@ _DELETION = {
     "force": False,
     "forget": False,
 }
+
+
+def deletion_parameters(*more: str) -> list[OpenApiParameter]:
+    """The parameters of a DELETE, for the schema."""
+    return [OpenApiParameter(name, bool) for name in (*more, *_DELETION)]
 
 
 class WorkersView(ApiView):
@@ -78,7 +86,9 @@ class WorkerView(ApiView):
         strict_query(request, {"format": None})
         return Response(selectors.record_of(selectors.worker_get(worker_id)))
 
-    @extend_schema(responses={200: dict[str, Any]})
+    @extend_schema(
+        parameters=deletion_parameters("delete_disk"), responses={200: dict[str, Any]}
+    )
     def delete(self, request: Request, worker_id: str) -> Response:
         """CD, disks, ledger, binding, reload."""
         no_body(request)
@@ -87,6 +97,18 @@ class WorkerView(ApiView):
         return Response(
             worker_delete(actor=self.actor, worker_id=worker_id, removal=removal)
         )
+
+
+class WorkerStatusView(ApiView):
+    """What is really there of a worker."""
+
+    serializer_class = None
+
+    @extend_schema(responses={200: dict[str, Any]})
+    def get(self, request: Request, worker_id: str) -> Response:
+        """The record, its binding, and its targets as the nodes have them."""
+        strict_query(request, {"format": None})
+        return Response(status.worker_status(actor=self.actor, worker_id=worker_id))
 
 
 class WorkerMacView(ApiView):
@@ -143,7 +165,9 @@ class WorkerDiskView(ApiView):
 
     serializer_class = None
 
-    @extend_schema(responses=WorkerRecordSerializer)
+    @extend_schema(
+        parameters=deletion_parameters("delete_file"), responses=WorkerRecordSerializer
+    )
     def delete(self, request: Request, worker_id: str, os: str) -> Response:
         """Delete the target, with `delete_file` the image too."""
         no_body(request)
@@ -153,3 +177,50 @@ class WorkerDiskView(ApiView):
                 actor=self.actor, worker_id=worker_id, os=os, removal=Removal(**asked)
             )
         )
+
+
+class WorkerCdView(ApiView):
+    """The install CD of a worker."""
+
+    serializer_class = CdCreateSerializer
+
+    @extend_schema(request=CdCreateSerializer, responses={201: WorkerRecordSerializer})
+    def post(self, request: Request, worker_id: str) -> Response:
+        """Attach an ISO of a node as a CD: the worker's state is `installing` then."""
+        data = self.checked(CdCreateSerializer)
+        record = cds.cd_attach(actor=self.actor, worker_id=worker_id, **data)
+        return Response(record, status=201)
+
+    @extend_schema(parameters=deletion_parameters(), responses=WorkerRecordSerializer)
+    def delete(self, request: Request, worker_id: str) -> Response:
+        """Detach it; the ISO stays."""
+        no_body(request)
+        removal = Removal(**strict_query(request, _DELETION))
+        return Response(
+            cd_delete(actor=self.actor, worker_id=worker_id, removal=removal)
+        )
+
+
+class DiskBatchView(ApiView):
+    """Disks of many workers."""
+
+    serializer_class = DiskBatchSerializer
+
+    @extend_schema(request=DiskBatchSerializer, responses={200: dict[str, Any]})
+    def post(self, request: Request) -> Response:
+        """Make a disk for each target; each on its own, and what boots next."""
+        data = self.checked(DiskBatchSerializer)
+        targets = [(each["worker_id"], each["agent"]) for each in data.pop("targets")]
+        return Response(batches.disk_batch(actor=self.actor, targets=targets, **data))
+
+
+class WorkersDeleteView(ApiView):
+    """Many workers at once."""
+
+    serializer_class = WorkersDeleteSerializer
+
+    @extend_schema(request=WorkersDeleteSerializer, responses={200: dict[str, Any]})
+    def post(self, request: Request) -> Response:
+        """Delete each with its CD, disks and binding; one save, one reload."""
+        data = self.checked(WorkersDeleteSerializer)
+        return Response(removal_batch.workers_delete(actor=self.actor, **data))

@@ -28,6 +28,7 @@ from ipxeready.errors import (
     Unavailable,
 )
 from ipxeready.index import writing
+from ipxeready.index.writer import Transaction
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.hostnames import warn_windows
 from ipxeready.storage.inflight import claim
@@ -40,6 +41,9 @@ from workers.settle import backing_of, mark, settle_disk, target_of
 from workers.validators import check_os, shown
 
 log = logging.getLogger(__name__)
+
+#: Nobody knows whether the node has made it: the disk stays `creating`.
+UNSETTLED = "disk.unsettled"
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,22 @@ def disk_create(
     """
     actor.require(OPERATOR)
     worker = selectors.worker_get(worker_id)
-    iqn = iqns.target_iqn(settings.IPXE.iqn_base, worker.hostname, spec.os)
+    check_existing(worker, spec)
+    _refuse_present(worker, spec.os)
+    with claim(settings.IPXE_LAYOUT.run, mark(worker.worker_id, spec.os)) as mine:
+        if not mine:
+            raise _busy(worker.worker_id, spec.os)
+        agent = _node_for(worker, spec, disk_agent)
+        disk = disk_entry(worker, agent, spec)
+        _reserve(actor, worker.worker_id, disk)
+        backing = _make(actor, worker.worker_id, agent, spec, disk)
+        record = _confirm(actor, worker.worker_id, disk, backing)
+    warning = warn_windows(worker.hostname) if spec.os == "windows" else None
+    return record | ({"warnings": [warning]} if warning else {})
+
+
+def check_existing(worker: Worker, spec: DiskSpec) -> None:
+    """A kept image must have this disk's own name."""
     filename = iqns.image_name(worker.hostname, spec.os)
     if spec.type == DiskType.EXISTING and spec.name != filename:
         raise Invalid(
@@ -103,25 +122,30 @@ def disk_create(
             "(a rebuild makes the target's name from the file's)",
             field="name",
         )
-    _refuse_present(worker, spec.os)
-    with claim(settings.IPXE_LAYOUT.run, mark(worker.worker_id, spec.os)) as mine:
-        if not mine:
-            raise _busy(worker.worker_id, spec.os)
-        agent = _node_for(worker, spec, disk_agent)
-        disk = {
-            "agent": agent.id,
-            "iqn": iqn,
-            "filename": filename,
-            "backing": "",
-            "os": spec.os,
-            "source": spec.source(),
-            "status": CREATING,
-        }
-        _reserve(actor, worker.worker_id, disk)
-        backing = _make(actor, worker.worker_id, agent, spec, disk)
-        record = _confirm(actor, worker.worker_id, disk, backing)
-    warning = warn_windows(worker.hostname) if spec.os == "windows" else None
-    return record | ({"warnings": [warning]} if warning else {})
+
+
+def disk_entry(worker: Worker, agent: Agent, spec: DiskSpec) -> dict[str, Any]:
+    """The disk as the ledger reserves it."""
+    return {
+        "agent": agent.id,
+        "iqn": iqns.target_iqn(settings.IPXE.iqn_base, worker.hostname, spec.os),
+        "filename": iqns.image_name(worker.hostname, spec.os),
+        "backing": "",
+        "os": spec.os,
+        "source": spec.source(),
+        "status": CREATING,
+    }
+
+
+def disk_request(spec: DiskSpec, disk: dict[str, Any]) -> DiskRequest:
+    """What the node is asked to make."""
+    return DiskRequest(
+        iqn=disk["iqn"],
+        master=spec.name if spec.type == DiskType.MASTER else None,
+        size=spec.size,
+        existing=spec.type == DiskType.EXISTING,
+        filename=disk["filename"],
+    )
 
 
 def _busy(worker_id: str, os: str) -> Conflict:
@@ -159,36 +183,35 @@ def _refuse_present(worker: Worker, os: str) -> None:
         )
 
 
-def _told(worker_id: str, disk: dict[str, Any]) -> dict[str, Any]:
+def told(worker_id: str, disk: dict[str, Any]) -> dict[str, Any]:
     """What every audit line of a creation says."""
     told = {key: disk[key] for key in ("agent", "os", "iqn", "source")}
     return {"worker_id": worker_id, **told}
 
 
+def disk_reserve(tx: Transaction, worker_id: str, disk: dict[str, Any]) -> None:
+    """Put the disk into the record as one that is being made; Conflict when that cannot be any more."""
+    record = record_get(tx, worker_id)
+    if any(str(each.get("os", "")).lower() == disk["os"] for each in record["disks"]):
+        raise Conflict(f"os: {worker_id} has a {disk['os']} disk already")
+    hostname = str(record["hostname"]).lower()
+    if disk["filename"] != iqns.image_name(hostname, disk["os"]):
+        raise Conflict(f"{worker_id} was renamed meanwhile; try again")
+    record["disks"] = [*record["disks"], disk]
+    record_put(tx, worker_id, record)
+    tx.log(status="started", **told(worker_id, disk))
+
+
 def _reserve(actor: Actor, worker_id: str, disk: dict[str, Any]) -> None:
     with writing(actor=actor, op="worker.disk.create") as tx:
-        worker = selectors.worker_get(worker_id)
-        if selectors.disk_of(worker_id, disk["os"]) is not None:
-            raise Conflict(f"os: {worker_id} has a {disk['os']} disk already")
-        if disk["filename"] != iqns.image_name(worker.hostname, disk["os"]):
-            raise Conflict(f"{worker_id} was renamed meanwhile; try again")
-        record = record_get(tx, worker_id)
-        record["disks"] = [*record["disks"], disk]
-        record_put(tx, worker_id, record)
-        tx.log(status="started", **_told(worker_id, disk))
+        disk_reserve(tx, worker_id, disk)
 
 
 def _make(
     actor: Actor, worker_id: str, agent: Agent, spec: DiskSpec, disk: dict[str, Any]
 ) -> str:
     """Have the node make it, and return its backing store; on a refusal the reservation is taken back."""
-    request = DiskRequest(
-        iqn=disk["iqn"],
-        master=spec.name if spec.type == DiskType.MASTER else None,
-        size=spec.size,
-        existing=spec.type == DiskType.EXISTING,
-        filename=disk["filename"],
-    )
+    request = disk_request(spec, disk)
     try:
         made = agent_create_disk(
             actor=actor, agent=agent, request=request, worker_id=worker_id
@@ -209,15 +232,23 @@ def _ask_again(
     actor: Actor, worker_id: str, agent: Agent, disk: dict[str, Any]
 ) -> protocol.Target | None:
     try:
-        return target_of(agent, disk["iqn"])
+        return look_again(agent, disk["iqn"])
+    except Unavailable as error:
+        _failed(actor, worker_id, disk, error.message)
+        raise
+
+
+def look_again(agent: Agent, iqn: str) -> protocol.Target | None:
+    """Whether a node whose answer was lost has made the target all the same; Unavailable when it cannot be asked."""
+    try:
+        return target_of(agent, iqn)
     except ApplicationError as error:
-        words = (
+        raise Unavailable(
             f"node {agent.id} did not answer, and cannot be asked whether it made "
-            f"{disk['iqn']}: {error.message}. The disk stays `creating`; it is settled when the "
-            "node answers again, at the next try or the next start."
-        )
-        _failed(actor, worker_id, disk, words)
-        raise Unavailable(words, code="agent.unreachable") from error
+            f"{iqn}: {error.message}. The disk stays `creating`; it is settled when the "
+            "node answers again, at the next try or the next start.",
+            code=UNSETTLED,
+        ) from error
 
 
 def _failed(actor: Actor, worker_id: str, disk: dict[str, Any], words: str) -> None:
@@ -225,7 +256,7 @@ def _failed(actor: Actor, worker_id: str, disk: dict[str, Any], words: str) -> N
         actor=actor,
         op="worker.disk.create",
         status="failed",
-        **_told(worker_id, disk),
+        **told(worker_id, disk),
         error=words[:500],
     )
 
@@ -238,12 +269,24 @@ def _take_back(
             disk_drop(tx, worker_id, disk["os"], status=CREATING)
             tx.log(
                 status="rollback",
-                **_told(worker_id, disk),
+                **told(worker_id, disk),
                 error=error.message[:500],
             )
     except ApplicationError as late:
         # What the node said matters more to the caller; the reservation is settled later.
         log.warning("%s stays %s: %s", disk["iqn"], CREATING, late)
+
+
+def not_in_ledger(disk: dict[str, Any], error: ApplicationError) -> ApplicationError:
+    """The error of a disk that a node has made and the ledger cannot say so."""
+    words = f"node {disk['agent']} has made {disk['iqn']}, but the ledger does not say so: {error.message}"
+    if isinstance(error, NotFound):
+        words += (
+            f". Delete that target on node {disk['agent']}, or create the worker again"
+        )
+        return Conflict(words)
+    words += ". The disk is settled at the next try or the next start"
+    return Unavailable(words, code=error.code)
 
 
 def _confirm(
@@ -252,15 +295,9 @@ def _confirm(
     try:
         with writing(actor=actor, op="worker.disk.create") as tx:
             disk_change(tx, worker_id, disk["os"], backing=backing, status=None)
-            tx.log(**_told(worker_id, disk))
+            tx.log(**told(worker_id, disk))
             return selectors.record_of(selectors.worker_get(worker_id))
     except ApplicationError as error:
-        words = f"node {disk['agent']} has made {disk['iqn']}, but the ledger does not say so: {error.message}"
-        if isinstance(error, NotFound):
-            words += f". Delete that target on node {disk['agent']}, or create the worker again"
-            late: ApplicationError = Conflict(words)
-        else:
-            words += ". The disk is settled at the next try or the next start"
-            late = Unavailable(words, code=error.code)
-        _failed(actor, worker_id, disk, words)
+        late = not_in_ledger(disk, error)
+        _failed(actor, worker_id, disk, late.message)
         raise late from error

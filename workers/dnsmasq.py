@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 
 from audit.services import record_quietly
 from ipxeready.actors import Actor
@@ -16,12 +18,27 @@ from workers.reload import Reloader, ReloadResult
 class Reloading:
     """The reload that a write has asked for; `result` is there once the lock was released."""
 
-    def __init__(self, actor: Actor) -> None:
+    def __init__(self, actor: Actor, patience: float | None) -> None:
         self.actor = actor
+        self.patience = patience
         self.result: ReloadResult | None = None
 
     def __call__(self) -> None:
         """Reload, and write down what came of it."""
+        if self.patience is None:
+            self._reload()
+            return
+        thread = threading.Thread(target=self._reload_apart, daemon=True)
+        thread.start()
+        thread.join(self.patience)
+
+    def _reload_apart(self) -> None:
+        try:
+            self._reload()
+        finally:
+            connection.close()
+
+    def _reload(self) -> None:
         kind, value = settings.IPXE.dnsmasq_reload
         started = time.monotonic_ns()
         self.result = Reloader(kind, value, settings.IPXE_LAYOUT).reload(started)
@@ -46,11 +63,14 @@ class Reloading:
         }
 
 
-def reload_after(tx: Transaction) -> Reloading:
-    """Have dnsmasq reloaded after this write; every caller in one write shares one reload."""
+def reload_after(tx: Transaction, patience: float | None = None) -> Reloading:
+    """Have dnsmasq reloaded after this write; every caller in one write shares one reload.
+
+    With `patience` nobody waits longer than so many seconds for a reload that hangs; it goes on by itself.
+    """
     for callback in tx.callbacks:
         if isinstance(callback, Reloading):
             return callback
-    reloading = Reloading(tx.actor)
+    reloading = Reloading(tx.actor, patience)
     tx.on_commit(reloading)
     return reloading

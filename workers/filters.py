@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import django_filters
+from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
@@ -31,15 +33,43 @@ def _choice(label: Any, values: list[str], **more: Any) -> Any:
     )
 
 
+def _is_boolean(value: str) -> None:
+    try:
+        parse_boolean("has_disk", value)
+    except Invalid as error:
+        raise ValidationError(error.message) from None
+
+
+def _few_words(value: str) -> None:
+    words = len(value.split())
+    if words > _WORDS:
+        raise ValidationError(f"has {words} words; at most {_WORDS} are searched for")
+
+
+def _known_columns(value: str) -> None:
+    names = [column.removeprefix("-") for column in value.split(",")]
+    if set(names) - set(_ORDERINGS) or len(set(names)) < len(names):
+        raise ValidationError(
+            f"{shown(value)} must be of {', '.join(_ORDERINGS)}, each once, separated by commas, "
+            "with - for backwards"
+        )
+
+
 class WorkerFilterSet(django_filters.FilterSet):
     """By state, system, node, whether there is a disk, and words in id, hostname or MAC."""
 
     state = _choice(_("state"), State.values)
     os = _choice(_("system"), list(OSES), method="with_os")
     agent = django_filters.CharFilter(label=_("node"), method="on_agent")
-    has_disk = django_filters.CharFilter(label=_("has a disk"), method="with_disk")
-    search = django_filters.CharFilter(label=_("search"), method="with_words")
-    ordering = django_filters.CharFilter(label=_("order"), method="in_order")
+    has_disk = django_filters.CharFilter(
+        label=_("has a disk"), method="with_disk", validators=[_is_boolean]
+    )
+    search = django_filters.CharFilter(
+        label=_("search"), method="with_words", validators=[_few_words]
+    )
+    ordering = django_filters.CharFilter(
+        label=_("order"), method="in_order", validators=[_known_columns]
+    )
 
     class Meta:
         model = Worker
@@ -71,12 +101,7 @@ class WorkerFilterSet(django_filters.FilterSet):
         self, rows: QuerySet[Worker], name: str, value: str
     ) -> QuerySet[Worker]:
         """Every word is part of the id, the hostname or a MAC."""
-        words = value.split()
-        if len(words) > _WORDS:
-            raise Invalid(
-                f"has {len(words)} words; at most {_WORDS} are searched for", field=name
-            )
-        for word in words:
+        for word in value.split():
             bound = Binding.objects.filter(mac__icontains=word.replace("-", ":"))
             rows = rows.filter(
                 Q(worker_id__icontains=word)
@@ -90,11 +115,16 @@ class WorkerFilterSet(django_filters.FilterSet):
     ) -> QuerySet[Worker]:
         """By the named columns, `-` for backwards."""
         columns: list[Any] = value.split(",")
-        names = [column.removeprefix("-") for column in columns]
-        if set(names) - set(_ORDERINGS) or len(set(names)) < len(names):
-            raise Invalid(
-                f"{shown(value)} must be of {', '.join(_ORDERINGS)}, each once, separated by "
-                "commas, with - for backwards",
-                field=name,
-            )
         return rows.order_by(*columns, "worker_id")
+
+
+def filtered(given: Mapping[str, str]) -> QuerySet[Worker]:
+    """Workers that these filters find, by id where no ordering is given; Invalid names the filter that is wrong."""
+    filters = WorkerFilterSet(
+        dict(given), queryset=Worker.objects.order_by("worker_id")
+    )
+    if not filters.is_valid():
+        name, faults = next(iter(filters.errors.items()))
+        raise Invalid(" ".join(str(fault) for fault in faults), field=name)
+    found: QuerySet[Worker] = filters.qs
+    return found

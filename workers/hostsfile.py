@@ -29,20 +29,24 @@ class HostsFile:
         self._read()
 
     def _read(self) -> None:
-        lines = self.text.lines
-        self.lines = lines
-        self.conflicts = hosts.conflicts(lines)
-        doubled = {c.value for c in self.conflicts if c.kind == "hostname-twice"}
+        lines = [
+            line
+            for line in self.text.lines
+            if line.macs and line.kind in ("entry", "refused")
+        ]
         last: dict[str, int] = {}
+        holders: dict[str, HostsLine] = {}
+        doubled: set[str] = set()
         for line in lines:
-            if line.kind in ("entry", "refused"):
-                for mac in line.macs:
-                    last[mac] = line.number
+            for mac in line.macs:
+                last[mac] = line.number
+            if line.hostname and line.kind == "entry":
+                first = holders.setdefault(line.hostname, line)
+                if first is not line and set(first.macs) != set(line.macs):
+                    doubled.add(line.hostname)
         self._entries: dict[str, Entry] = {}
         self._lines: dict[str, tuple[HostsLine, list[bool], bool]] = {}
         for line in lines:
-            if not line.macs or line.kind not in ("entry", "refused"):
-                continue
             counts = [last[mac] == line.number for mac in line.macs]
             self._enter(line, counts, line.hostname in doubled)
 
@@ -59,6 +63,14 @@ class HostsFile:
         self._lines[key] = (line, counts, conflict)
         return key
 
+    def clashes(self, lines: list[HostsLine]) -> bool:
+        """Whether any MAC, name or address stands twice: to tell which takes longer."""
+        mine = [line for line, _, _ in self._lines.values()]
+        macs = [mac for line in mine for mac in line.macs]
+        names = [line.hostname for line in mine if line.hostname]
+        ips = [line.ip for line in lines if line.ip]
+        return any(len(set(each)) < len(each) for each in (macs, names, ips))
+
     def entries(self) -> dict[str, Entry]:
         """Lines that bind or refuse a MAC."""
         return self._entries
@@ -67,8 +79,9 @@ class HostsFile:
         """The same for a few lines."""
         return {key: self._entries[key] for key in keys if key in self._entries}
 
-    def check(self, keys: list[str]) -> None:
+    def check(self, keys: list[str]) -> bool:
         """Any bytes can be read."""
+        return False
 
     def value(self, key: str) -> HostsLine | None:
         """The line, None when it is not there."""
@@ -109,18 +122,16 @@ class HostsFile:
         added = self.text.added_since(mark)
         if added is not None:
             # A new machine, the usual case: no look at the whole file.
-            self.lines += added
             return result, [
                 self._enter(line, [True] * len(line.macs), False) for line in added
             ]
         self._read()
-        keys = [
-            key
-            for key in before.keys() | self._entries.keys()
-            if before.get(key) is None
-            or self._entries.get(key) is None
-            or before[key].digest != self._entries[key].digest
-        ]
+        after = self._entries
+        keys = [key for key in before if key not in after]
+        for key, entry in after.items():
+            old = before.get(key)
+            if old is None or old.digest != entry.digest:
+                keys.append(key)
         return result, keys
 
     def snapshot(self) -> bytes:
@@ -166,18 +177,25 @@ class HostsEditor:
         """See HostsText.bind."""
         return self._do(lambda text: text.bind(mac, hostname))  # type: ignore[no-any-return]
 
-    def bind_many(self, pairs: list[tuple[str, str]]) -> None:
-        """Bind several MACs with one look at the whole file."""
+    def bind_many(self, pairs: list[tuple[str, str]]) -> dict[str, list[HostsLine]]:
+        """Bind several MACs with one look at the whole file; the lines that went, by MAC."""
 
-        def change(text: HostsText) -> None:
-            for mac, hostname in pairs:
-                text.bind(mac, hostname)
+        def change(text: HostsText) -> dict[str, list[HostsLine]]:
+            return {mac: text.bind(mac, hostname) for mac, hostname in pairs}
 
-        self._do(change)
+        return self._do(change)  # type: ignore[no-any-return]
 
     def unbind_hostname(self, hostname: str) -> list[HostsLine]:
         """See HostsText.unbind_hostname."""
         return self._do(lambda text: text.unbind_hostname(hostname))  # type: ignore[no-any-return]
+
+    def unbind_many(self, hostnames: list[str]) -> dict[str, list[HostsLine]]:
+        """Unbind several hostnames with one look at the whole file; the lines that went, by hostname."""
+
+        def change(text: HostsText) -> dict[str, list[HostsLine]]:
+            return {each: text.unbind_hostname(each) for each in hostnames}
+
+        return self._do(change)  # type: ignore[no-any-return]
 
     def replace_mac(self, hostname: str, old: str, new: str) -> list[HostsLine]:
         """See HostsText.replace_mac."""
@@ -206,14 +224,15 @@ class HostsSource(Source):
 
     def cross_check(self, text: HostsFile) -> list[Fault]:
         """Lines that do not do what they look like, and lines that contradict each other."""
+        lines = text.text.lines
         faults = [
             Fault("hosts.line", f"line {line.number}: {line.problem}", line=line.number)
-            for line in text.lines
+            for line in lines
             if line.problem
         ]
         faults += [
             Fault(f"hosts.{each.kind}", each.message, line=each.lines[0])
-            for each in text.conflicts
+            for each in (hosts.conflicts(lines) if text.clashes(lines) else ())
         ]
         return faults
 

@@ -1,4 +1,4 @@
-"""A worker's record under change: taken whole, put back in our order, one disk changed or dropped."""
+"""A worker's record under change: taken whole, put back in our order, one disk or the CD changed or dropped."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from ipxeready.errors import ApplicationError, NotFound, Unavailable
 from ipxeready.index.writer import Transaction
 from ipxeready.storage.broken import RecordBroken
+from workers import selectors
 from workers.adapters import derived_state, normalized, worker_rows
 
 
@@ -27,6 +28,29 @@ def record_get(tx: Transaction, worker_id: str) -> dict[str, Any]:
             code="state.invalid",
         ) from None
     return record
+
+
+def broken_hostnames(tx: Transaction) -> dict[str, str]:
+    """Hostnames of records that do not validate, with their ids: mended, they would be there twice."""
+    found = {}
+    for worker_id in selectors.broken_ids():
+        try:
+            data = tx.yaml("workers").get(worker_id) or {}
+        except Unavailable:
+            continue  # no mapping, so no hostname either
+        found[str(data.get("hostname", "")).lower()] = worker_id
+    return found
+
+
+def refuse_broken(tx: Transaction, hostname: str) -> None:
+    """Unavailable when a record that does not validate has this hostname."""
+    worker_id = broken_hostnames(tx).get(hostname)
+    if worker_id is not None:
+        raise Unavailable(
+            f"the hostname {hostname} belongs to the record {worker_id}, which does not "
+            "validate; mend it in state/workers.yml first",
+            code="state.invalid",
+        )
 
 
 def record_put(tx: Transaction, worker_id: str, record: dict[str, Any]) -> None:
@@ -78,6 +102,11 @@ def disk_drop(
         del boot["menu_default"]
     record["boot"] = boot
     record_put(tx, worker_id, record)
+
+
+def cd_put(tx: Transaction, worker_id: str, cd: dict[str, Any] | None) -> None:
+    """Set the worker's install CD, None takes it out. NotFound when the worker is gone."""
+    record_put(tx, worker_id, {**record_get(tx, worker_id), "cd": cd})
 
 
 def _os(disk: dict[str, Any]) -> str:

@@ -10,8 +10,10 @@ from typing import Any
 from django.conf import settings
 
 from agents.client import NodeClient
+from agents.models import Agent
 from agents.protocol import Target
 from agents.selectors import agent_get
+from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import (
     ApplicationError,
@@ -23,18 +25,20 @@ from ipxeready.errors import (
 )
 from ipxeready.index import writing
 from ipxeready.index.writer import Transaction
+from ipxeready.storage.hosts import HostsLine
 from ipxeready.storage.inflight import claim
 from workers import selectors
+from workers.cds import claimed
 from workers.choices import DELETING
 from workers.dnsmasq import reload_after
-from workers.ledger import disk_change, disk_drop
+from workers.ledger import cd_put, disk_change, disk_drop
 from workers.models import Cd, Disk, Worker
 from workers.services import removed
 from workers.settle import mark
 from workers.validators import check_os
 
 #: A node that is not there, is not registered, or is something else by now.
-_GONE = (Unavailable, NotFound, UpstreamFailed)
+GONE = (Unavailable, NotFound, UpstreamFailed)
 
 
 @dataclass(frozen=True)
@@ -59,21 +63,46 @@ def disk_delete(
         disk = selectors.disk_of(worker.worker_id, system)
         if disk is None:
             raise NotFound(f"worker {worker.worker_id} has no {system} disk")
-        _refuse_in_use([disk], removal)
+        refuse_in_use([disk], removal)
         with writing(actor=actor, op="worker.disk.delete") as tx:
             disk_change(tx, worker.worker_id, system, status=DELETING)
-            tx.log(status="started", **_told(disk, removal))
+            tx.log(status="started", **told(disk, removal))
         try:
             _remove(disk, removal)
         except ApplicationError as error:
             with writing(actor=actor, op="worker.disk.delete") as tx:
-                _as_before(tx, disk, error)
-                told = _told(disk, removal)
-                tx.log(status="failed", **told, error=error.message[:500])
+                as_before(tx, disk, error)
+                tx.log(
+                    status="failed", **told(disk, removal), error=error.message[:500]
+                )
             raise
         with writing(actor=actor, op="worker.disk.delete") as tx:
-            disk_drop(tx, worker.worker_id, system)
-            tx.log(**_told(disk, removal))
+            dropped(tx, disk, removal)
+            return selectors.record_of(selectors.worker_get(worker.worker_id))
+
+
+def cd_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str, Any]:
+    """Detach the install CD; the record. The ISO stays, and a target that is gone already is well."""
+    actor.require(OPERATOR)
+    worker = selectors.worker_get(worker_id)
+    with claimed(worker.hostname):
+        cd = selectors.cd_of(worker.worker_id)
+        if cd is None:
+            raise NotFound(f"worker {worker.worker_id} has no install CD")
+        refuse_in_use([cd], removal)
+        try:
+            _remove(cd, removal)
+        except ApplicationError as error:
+            record_quietly(
+                actor=actor,
+                op="lun.delete",
+                status="failed",
+                **told(cd, removal),
+                error=error.message[:500],
+            )
+            raise
+        with writing(actor=actor, op="lun.delete") as tx:
+            dropped(tx, cd, removal)
             return selectors.record_of(selectors.worker_get(worker.worker_id))
 
 
@@ -83,15 +112,16 @@ def worker_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str
     worker = selectors.worker_get(worker_id)
     name = worker.worker_id
     with ExitStack() as stack:
-        claimed = {disk.os for disk in selectors.disks_of(name)}
-        for system in sorted(claimed):
+        systems = {disk.os for disk in selectors.disks_of(name)}
+        for system in sorted(systems):
             _claim(stack, name, system)
+        stack.enter_context(claimed(worker.hostname))
         disks = selectors.disks_of(name)
-        if late := [disk.os for disk in disks if disk.os not in claimed]:
-            raise _given_meanwhile(name, late[0])
+        if late := [disk.os for disk in disks if disk.os not in systems]:
+            raise given_meanwhile(name, late[0])
         cd = selectors.cd_of(name)
         things: list[Disk | Cd] = [*([cd] if cd else []), *disks]
-        _refuse_in_use(things, removal)
+        refuse_in_use(things, removal)
         if things:
             with writing(actor=actor, op="delete_worker") as tx:
                 for disk in disks:
@@ -108,48 +138,81 @@ def _claim(stack: ExitStack, worker_id: str, os: str) -> None:
         )
 
 
-def _given_meanwhile(worker_id: str, os: str) -> Conflict:
+def given_meanwhile(worker_id: str, os: str) -> Conflict:
+    """A disk came while the worker was being deleted."""
     return Conflict(
         f"{worker_id} was given a {os} disk meanwhile; delete it again to go on"
     )
 
 
-def _told(disk: Disk, removal: Removal) -> dict[str, Any]:
-    """What every audit line of a disk's deletion says."""
-    return {
-        "worker_id": disk.worker_id,
-        "agent": disk.agent,
-        "os": disk.os,
-        "iqn": disk.iqn,
-        "delete_file": removal.delete_file,
+def told(thing: Disk | Cd, removal: Removal) -> dict[str, Any]:
+    """What every audit line of a deletion says."""
+    how: dict[str, Any] = {
         "forced": removal.force or None,
         "forgotten": removal.forget or None,
     }
+    if isinstance(thing, Disk):
+        how |= {"os": thing.os, "delete_file": removal.delete_file}
+    else:
+        how |= {"iso": thing.iso}
+    return {
+        "worker_id": thing.worker_id,
+        "agent": thing.agent,
+        "iqn": thing.iqn,
+        **how,
+    }
+
+
+def dropped(tx: Transaction, thing: Disk | Cd, removal: Removal) -> None:
+    """It is gone from the node: off the ledger too."""
+    if isinstance(thing, Disk):
+        disk_drop(tx, thing.worker_id, thing.os)
+    elif selectors.cd_of(thing.worker_id) is not None:
+        cd_put(tx, thing.worker_id, None)
+    log_dropped(tx, thing, removal)
+
+
+def log_dropped(tx: Transaction, thing: Disk | Cd, removal: Removal) -> None:
+    """The audit line of a disk or CD that is gone."""
+    op = "worker.disk.delete" if isinstance(thing, Disk) else "lun.delete"
+    tx.log(op=op, **told(thing, removal))
 
 
 # --- before anything goes ----------------------------------------------------
 
 
-def _refuse_in_use(things: Sequence[Disk | Cd], removal: Removal) -> None:
+def refuse_in_use(things: Sequence[Disk | Cd], removal: Removal) -> None:
     """Conflict names the initiators, Unavailable the node that is gone, NotFound the target."""
     asked: dict[str, list[Target]] = {}
     lost: set[str] = set()
+    for thing in things:
+        _refuse_shared(thing)
     for thing in things:
         if thing.agent in lost:
             continue
         try:
             if thing.agent not in asked:
                 asked[thing.agent] = NodeClient(agent_get(thing.agent)).targets()
-        except _GONE as error:
+        except GONE as error:
             if not removal.forget:
-                raise _cannot_ask(thing, error) from error
+                raise cannot_ask(thing, error) from error
             lost.add(thing.agent)
             continue
         target = next((t for t in asked[thing.agent] if t["iqn"] == thing.iqn), None)
-        _refuse_target(thing, target, removal)
+        refuse_target(thing, target, removal)
 
 
-def _cannot_ask(thing: Disk | Cd, error: ApplicationError) -> ApplicationError:
+def _refuse_shared(thing: Disk | Cd) -> None:
+    if others := selectors.sharers(thing):
+        raise Conflict(
+            f"{_what(thing)} is the target {thing.iqn} of node {thing.agent}, which "
+            f"{', '.join(others)} has in its record too: it would lose it. Nothing was changed; "
+            "take it out of the wrong record in state/workers.yml first"
+        )
+
+
+def cannot_ask(thing: Disk | Cd, error: ApplicationError) -> ApplicationError:
+    """The refusal for a node that is gone: nothing was changed."""
     words = (
         f"node {thing.agent} of {_what(thing)} cannot be asked: {error.message}. Nothing was "
         "changed. forget=true takes it off the ledger only."
@@ -159,7 +222,8 @@ def _cannot_ask(thing: Disk | Cd, error: ApplicationError) -> ApplicationError:
     return Unavailable(words, code="agent.unreachable")
 
 
-def _refuse_target(thing: Disk | Cd, target: Target | None, removal: Removal) -> None:
+def refuse_target(thing: Disk | Cd, target: Target | None, removal: Removal) -> None:
+    """Conflict names the initiators of a target in use, NotFound the target that is missing."""
     if target is None:
         # A CD has nothing to lose, and a disk under way may have come that far already.
         if isinstance(thing, Disk) and not thing.status:
@@ -190,9 +254,18 @@ def _what(thing: Disk | Cd) -> str:
 
 def _remove(thing: Disk | Cd, removal: Removal) -> None:
     """Delete the target, and a disk's image when asked; what is missing already counts as done where allowed."""
+    try:
+        remove_from(agent_get(thing.agent), thing, removal)
+    except GONE:
+        if not removal.forget:
+            raise
+
+
+def remove_from(agent: Agent, thing: Disk | Cd, removal: Removal) -> None:
+    """Delete the target on a node; never asks the index."""
     is_disk = isinstance(thing, Disk)
     try:
-        NodeClient(agent_get(thing.agent)).delete(
+        NodeClient(agent).delete(
             thing.iqn,
             delete_file=is_disk and removal.delete_file,
             force=removal.force,
@@ -200,9 +273,6 @@ def _remove(thing: Disk | Cd, removal: Removal) -> None:
     except NodeRefused as error:
         under_way = not isinstance(thing, Disk) or bool(thing.status)
         if error.status != 404 or not (removal.ignore_missing_target or under_way):
-            raise
-    except _GONE:
-        if not removal.forget:
             raise
 
 
@@ -215,9 +285,9 @@ def _remove_all(
             _remove(thing, removal)
         except ApplicationError as error:
             with writing(actor=actor, op="delete_worker") as tx:
-                _as_before(tx, thing, error)
+                as_before(tx, thing, error)
                 for other in things[at + 1 :]:
-                    _restore(tx, other)
+                    restore(tx, other)
                 tx.log(
                     status="failed",
                     worker_id=worker.worker_id,
@@ -228,10 +298,8 @@ def _remove_all(
                 )
             raise _with_done(error, done) from error
         done.append(thing.iqn)
-        if isinstance(thing, Disk):
-            with writing(actor=actor, op="worker.disk.delete") as tx:
-                disk_drop(tx, worker.worker_id, thing.os)
-                tx.log(**_told(thing, removal))
+        with writing(actor=actor, op="delete_worker") as tx:
+            dropped(tx, thing, removal)
 
 
 def _with_done(error: ApplicationError, done: list[str]) -> ApplicationError:
@@ -246,13 +314,14 @@ def _with_done(error: ApplicationError, done: list[str]) -> ApplicationError:
     return error
 
 
-def _as_before(tx: Transaction, thing: Disk | Cd, error: ApplicationError) -> None:
+def as_before(tx: Transaction, thing: Disk | Cd, error: ApplicationError) -> None:
     """The node refused: the disk is there as before. Without an answer it stays `deleting`, to be settled."""
     if isinstance(error, NodeRefused) or error.extra.get("sent") is False:
-        _restore(tx, thing)
+        restore(tx, thing)
 
 
-def _restore(tx: Transaction, thing: Disk | Cd) -> None:
+def restore(tx: Transaction, thing: Disk | Cd) -> None:
+    """Nothing happened to it: its status is what it was."""
     if not isinstance(thing, Disk):
         return
     if selectors.disk_of(thing.worker_id, thing.os) is not None:
@@ -266,7 +335,7 @@ def _forget(actor: Actor, name: str, removal: Removal) -> dict[str, Any]:
     with writing(actor=actor, op="delete_worker") as tx:
         worker = selectors.worker_get(name)
         if left := selectors.disks_of(name):
-            raise _given_meanwhile(name, left[0].os)
+            raise given_meanwhile(name, left[0].os)
         tx.yaml("workers").remove(name)
         gone = []
         if selectors.worker_named(worker.hostname) is None:
@@ -283,4 +352,10 @@ def _forget(actor: Actor, name: str, removal: Removal) -> dict[str, Any]:
         "delete_disk": removal.delete_file,
         "dnsmasq_removed": bool(gone),
     }
-    return answer | removed(gone) | (reloading.answer() if reloading else {})
+    # An address, a tag or a comment that went along is worth a word; the plain line is not.
+    more = [line for line in gone if not _plain(line)]
+    return answer | removed(more) | (reloading.answer() if reloading else {})
+
+
+def _plain(line: HostsLine) -> bool:
+    return line.raw.strip() == f"{','.join(line.macs)},{line.hostname}".encode()

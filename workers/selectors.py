@@ -14,6 +14,9 @@ from ipxeready.index.selectors import problems
 from workers.adapters import serial
 from workers.models import Binding, Cd, Disk, Worker
 
+#: Names in one question to the index.
+PART = 500
+
 # What each boot and each item of a batch asks.
 _by_id = Compiled(lambda name: Worker.objects.filter(pk=name).order_by("pk")[:1])
 _named = Compiled(
@@ -37,8 +40,13 @@ def worker_get(worker_id: str) -> Worker:
     """The worker of that id (any case); NotFound otherwise."""
     found = _by_id.first(worker_id.lower())
     if found is None:
-        raise NotFound(f"there is no worker {worker_id[:80]!r}")
+        raise no_worker(worker_id)
     return found
+
+
+def no_worker(worker_id: str) -> NotFound:
+    """The refusal of an id that nobody has."""
+    return NotFound(f"there is no worker {worker_id[:80]!r}")
 
 
 def worker_named(hostname: str) -> Worker | None:
@@ -113,9 +121,13 @@ def next_serial() -> int:
     ledger = Worker.objects.aggregate(top=Max("serial"))["top"] or 0
     bound = Binding.objects.aggregate(top=Max("serial"))["top"] or 0
     # A record that does not validate has its name all the same.
-    broken = problems().filter(source="workers", code="record.broken")
-    names = broken.values_list("record", flat=True)
-    return max(ledger, bound, *(serial(name) or 0 for name in names), 0) + 1
+    return max(ledger, bound, *(serial(name) or 0 for name in broken_ids()), 0) + 1
+
+
+def broken_ids() -> list[str]:
+    """Records of the ledger that do not validate."""
+    found = problems().filter(source="workers", code="record.broken")
+    return list(found.values_list("record", flat=True))
 
 
 def waiting_without_disk() -> int:
@@ -126,6 +138,18 @@ def waiting_without_disk() -> int:
         .exclude(worker_id__in=with_disk)
         .count()
     )
+
+
+def sharers(thing: Disk | Cd) -> list[str]:
+    """Other workers whose records name the same target on the same node: a block that was copied by hand."""
+    found = {
+        name
+        for model in (Disk, Cd)
+        for name in model.objects.filter(agent=thing.agent, iqn=thing.iqn).values_list(
+            "worker_id", flat=True
+        )
+    }
+    return sorted(found - {thing.worker_id})
 
 
 def disk_counts() -> dict[str, int]:
@@ -165,3 +189,33 @@ def differences() -> list[str]:
         if hostname not in named
     ]
     return [*unbound, *strange]
+
+
+def hostnames_of(names: list[str]) -> dict[str, str]:
+    """The hostname of each worker that there is."""
+    found: dict[str, str] = {}
+    for start in range(0, len(names), PART):
+        part = Worker.objects.filter(pk__in=names[start : start + PART])
+        found.update(part.values_list("worker_id", "hostname"))
+    return found
+
+
+def things_of(names: list[str]) -> dict[str, list[Disk | Cd]]:
+    """The CD and the disks of each worker."""
+    found: dict[str, list[Disk | Cd]] = {}
+    for start in range(0, len(names), PART):
+        part = names[start : start + PART]
+        for cd in Cd.objects.filter(worker_id__in=part):
+            found.setdefault(cd.worker_id, []).append(cd)
+        for disk in Disk.objects.filter(worker_id__in=part).order_by("position"):
+            found.setdefault(disk.worker_id, []).append(disk)
+    return found
+
+
+def hostnames_held(hostnames: list[str]) -> set[str]:
+    """Which of these names a worker has."""
+    found: set[str] = set()
+    for start in range(0, len(hostnames), PART):
+        part = Worker.objects.filter(hostname__in=hostnames[start : start + PART])
+        found.update(part.values_list("hostname", flat=True))
+    return found

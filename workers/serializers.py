@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from agents.serializers import SizeField
 from ipxeready.web.serializers import StrictSerializer
 from workers.validators import shown
 
@@ -55,6 +56,7 @@ class WorkerCreateSerializer(StrictSerializer):
     mac = PlainText()
     hostname = PlainText(required=False, allow_blank=True, allow_null=True)
     arch = PlainText(required=False, allow_blank=True)
+    windows_iso = PlainText(required=False, allow_blank=True, allow_null=True)
     boot = BootSerializer(required=False)
 
 
@@ -80,6 +82,38 @@ class DiskCreateSerializer(StrictSerializer):
     name = PlainText(required=False, allow_blank=True, allow_null=True)
     size = AsSent(required=False, allow_null=True)
     disk_agent = PlainText(required=False, allow_blank=True, allow_null=True)
+
+
+class CdCreateSerializer(StrictSerializer):
+    """`POST /workers/{id}/luns/cd`."""
+
+    iso = PlainText()
+    agent = PlainText(required=False, allow_blank=True, allow_null=True)
+
+
+class DiskTargetSerializer(StrictSerializer):
+    """One item of a batch."""
+
+    worker_id = PlainText()
+    agent = PlainText()
+
+
+class DiskBatchSerializer(StrictSerializer):
+    """`POST /workers/luns/disk/batch`; items are checked one by one by the service."""
+
+    type = PlainText()
+    os = PlainText()
+    name = PlainText(required=False, allow_blank=True, allow_null=True)
+    size = SizeField(required=False, allow_null=True)
+    targets = DiskTargetSerializer(many=True)
+
+
+class WorkersDeleteSerializer(StrictSerializer):
+    """`POST /workers/delete/batch`."""
+
+    worker_ids = serializers.ListField(child=PlainText())
+    delete_disk = serializers.BooleanField(required=False, default=False)
+    ignore_missing_target = serializers.BooleanField(required=False, default=False)
 
 
 class WorkerRecordSerializer(serializers.Serializer[Any]):

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from agents.protocol import check_iso
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid
 from ipxeready.index import writing
@@ -14,11 +15,11 @@ from ipxeready.storage.hostnames import check_hostname
 from ipxeready.storage.hosts import HostsLine
 from ipxeready.storage.iqn import OSES, cd_iqn, target_iqn
 from ipxeready.storage.mac import normalize_mac
-from workers import selectors
+from workers import cds, selectors
 from workers.adapters import normalized
 from workers.choices import CREATING, DELETING
 from workers.dnsmasq import reload_after
-from workers.ledger import record_get, record_put
+from workers.ledger import record_get, record_put, refuse_broken
 from workers.models import Binding, Worker
 from workers.validators import (
     check_arch,
@@ -39,12 +40,16 @@ def worker_create(
     mac: str,
     hostname: str | None = None,
     arch: str | None = None,
+    windows_iso: str | None = None,
     boot: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Register an identity and bind its MAC; the record. Conflict when id, hostname or MAC is taken."""
+    """Register an identity and bind its MAC; the record. Conflict when id, hostname or MAC is taken.
+
+    With `windows_iso` the CD is exported first: when no node can, nothing is written.
+    """
     actor.require(OPERATOR)
     worker_id = check_worker_id(worker_id)
-    hostname = _hostname(worker_id, hostname)
+    hostname = checked_hostname(worker_id, hostname)
     mac = normalize_mac(mac)
     record: dict[str, Any] = {
         "hostname": hostname,
@@ -52,17 +57,35 @@ def worker_create(
     }
     if boot:
         record["boot"] = _boot(boot)
+    if not windows_iso:
+        return _register(actor, worker_id, mac, record)
+    iso = check_iso(windows_iso, field="windows_iso")
+    with cds.claimed(hostname):
+        refuse_taken(worker_id=worker_id, hostname=hostname, mac=mac)
+        with cds.exported(
+            actor=actor, worker_id=worker_id, hostname=hostname, iso=iso
+        ) as cd:
+            return _register(actor, worker_id, mac, {**record, "cd": cd})
+
+
+def _register(
+    actor: Actor, worker_id: str, mac: str, record: dict[str, Any]
+) -> dict[str, Any]:
+    hostname, cd = record["hostname"], record.get("cd")
     with writing(actor=actor, op="create_worker") as tx:
         refuse_taken(worker_id=worker_id, hostname=hostname, mac=mac)
+        refuse_broken(tx, hostname)
         tx.yaml("workers").put(worker_id, normalized(record))
         gone = bind(tx, mac, hostname)
         reloading = reload_after(tx)
         tx.log(worker_id=worker_id, hostname=hostname, mac=mac, **removed(gone))
+        if cd:
+            tx.log(op="lun.create_cd", **cds.told(worker_id, cd))
         answer = selectors.record_of(selectors.worker_get(worker_id))
     return answer | removed(gone) | reloading.answer()
 
 
-def _hostname(worker_id: str, hostname: str | None) -> str:
+def checked_hostname(worker_id: str, hostname: str | None) -> str:
     """The hostname that was given, else the id where that is one; checked against the longest IQN it makes."""
     if hostname in (None, ""):
         try:
@@ -118,11 +141,17 @@ def refuse_taken(*, worker_id: str, hostname: str, mac: str) -> None:
 def refuse_bound(mac: str, hostname: str) -> None:
     """Conflict when the MAC is bound to another hostname."""
     bound = selectors.binding_of(mac)
-    if bound is not None and bound.hostname != hostname:
-        holder = bound.hostname or "no hostname (the line refuses it DHCP)"
+    if bound is None or bound.hostname == hostname:
+        return
+    if not bound.hostname:
         raise Conflict(
-            f"mac: {mac} is bound to {holder}; delete that worker or change its MAC first"
+            f"mac: {mac} has a line in dhcp-hosts.conf that gives it no hostname; mend that "
+            "line first"
         )
+    raise Conflict(
+        f"mac: {mac} is bound to {bound.hostname} in dhcp-hosts.conf; delete that worker, change "
+        "its MAC or remove the line first"
+    )
 
 
 def bind(tx: Transaction, mac: str, hostname: str) -> list[HostsLine]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 from django.conf import settings
 
@@ -10,12 +12,12 @@ from agents.client import NodeClient
 from agents.models import Agent
 from agents.protocol import Target
 from agents.selectors import agent_get
-from agents.selectors import agents as all_agents
 from agents.together import ask_all
 from audit.services import record_quietly
 from ipxeready.actors import SYSTEM
 from ipxeready.errors import ApplicationError
 from ipxeready.index import ensure_fresh, writing
+from ipxeready.index.writer import Transaction
 from ipxeready.storage.inflight import claim
 from workers import selectors
 from workers.choices import CREATING
@@ -23,6 +25,9 @@ from workers.ledger import disk_change, disk_drop
 from workers.models import Disk
 
 log = logging.getLogger(__name__)
+
+#: Disks settled together: each is claimed by an open file meanwhile.
+CHUNK = 100
 
 
 def mark(worker_id: str, os: str) -> str:
@@ -45,28 +50,85 @@ def settle_disk(disk: Disk) -> None:
 
     Raises Unavailable when the node cannot be asked; the disk then stays as it is.
     """
-    with claim(settings.IPXE_LAYOUT.run, mark(disk.worker_id, disk.os)) as mine:
-        if not mine:
-            return
-        target = target_of(agent_get(disk.agent), disk.iqn)
-        with writing(actor=SYSTEM, op=_op(disk)) as tx:
-            now = selectors.disk_of(disk.worker_id, disk.os)
-            if now is None or now.status != disk.status:
-                return
-            if target is not None:
-                backing = backing_of(target)
-                disk_change(tx, disk.worker_id, disk.os, status=None, backing=backing)
-            else:
-                disk_drop(tx, disk.worker_id, disk.os)
-            made = disk.status == CREATING
-            tx.log(
-                status="ok" if (target is not None) == made else "rollback",
-                worker_id=disk.worker_id,
-                agent=disk.agent,
-                os=disk.os,
-                iqn=disk.iqn,
-                note="settled against the node after an interruption",
+    for error in settle([disk]).values():
+        raise error
+
+
+def settle(disks: Sequence[Disk]) -> dict[int, ApplicationError]:
+    """Decide about disks under way, except those that somebody works on: each node asked once, all of it one write.
+
+    What could not be asked stays as it is: the error by the disk's key in the index.
+    """
+    failed: dict[int, ApplicationError] = {}
+    with ExitStack() as stack:
+        mine = [
+            disk
+            for disk in disks
+            if stack.enter_context(
+                claim(settings.IPXE_LAYOUT.run, mark(disk.worker_id, disk.os))
             )
+        ]
+        answers = _targets({disk.agent for disk in mine})
+        known: list[tuple[Disk, Target | None]] = []
+        for disk in mine:
+            answer = answers[disk.agent]
+            if isinstance(answer, ApplicationError):
+                failed[disk.pk] = answer
+            else:
+                known.append((disk, answer.get(disk.iqn)))
+        if known:
+            with writing(actor=SYSTEM, op="worker.disk.create") as tx:
+                tx.yaml("workers")  # a broken file refuses all of them, not each
+                for disk, target in known:
+                    try:
+                        _decide(tx, disk, target)
+                    except ApplicationError as error:
+                        failed[disk.pk] = error
+    return failed
+
+
+def _targets(names: set[str]) -> dict[str, dict[str, Target] | ApplicationError]:
+    """The targets of each node by IQN."""
+    found: dict[str, dict[str, Target] | ApplicationError] = {}
+    nodes = []
+    for name in names:
+        try:
+            nodes.append(agent_get(name))
+        except ApplicationError as error:
+            found[name] = error
+    answers = ask_all(
+        nodes,
+        lambda agent: NodeClient(agent).targets(),
+        settings.IPXE.agent_timeout,
+    )
+    for name, answer in answers.items():
+        found[name] = (
+            answer
+            if isinstance(answer, ApplicationError)
+            else {target["iqn"]: target for target in answer}
+        )
+    return found
+
+
+def _decide(tx: Transaction, disk: Disk, target: Target | None) -> None:
+    now = selectors.disk_of(disk.worker_id, disk.os)
+    if now is None or now.status != disk.status:
+        return
+    if target is not None:
+        backing = backing_of(target)
+        disk_change(tx, disk.worker_id, disk.os, status=None, backing=backing)
+    else:
+        disk_drop(tx, disk.worker_id, disk.os)
+    made = disk.status == CREATING
+    tx.log(
+        op=_op(disk),
+        status="ok" if (target is not None) == made else "rollback",
+        worker_id=disk.worker_id,
+        agent=disk.agent,
+        os=disk.os,
+        iqn=disk.iqn,
+        note="settled against the node after an interruption",
+    )
 
 
 def _op(disk: Disk) -> str:
@@ -76,27 +138,30 @@ def _op(disk: Disk) -> str:
 def settle_all() -> None:
     """Settle every disk that a crash left under way; nodes that do not answer are left for later.
 
-    A dead node costs one time limit, not one for each of its disks.
+    A dead node costs one time limit for each hundred of its disks.
     """
     ensure_fresh(wait=True)
     left = list(Disk.objects.exclude(status=""))
-    nodes = all_agents().filter(pk__in={disk.agent for disk in left})
-    limit = settings.IPXE.agent_timeout
-    answers = ask_all(nodes, lambda agent: NodeClient(agent).health(), limit)
-    for disk in left:
+    for start in range(0, len(left), CHUNK):
+        part = left[start : start + CHUNK]
         try:
-            answer = answers.get(disk.agent)
-            if isinstance(answer, ApplicationError):
-                raise answer
-            settle_disk(disk)
+            failed = settle(part)
         except (ApplicationError, OSError) as error:
-            log.warning("%s stays %s: %s", disk.iqn, disk.status, error)
-            record_quietly(
-                actor=SYSTEM,
-                op=_op(disk),
-                status="failed",
-                worker_id=disk.worker_id,
-                agent=disk.agent,
-                os=disk.os,
-                error=f"not settled: {error}"[:500],
-            )
+            log.warning("%d disks under way are not settled: %s", len(part), error)
+            continue
+        for disk in part:
+            if disk.pk in failed:
+                _not_settled(disk, failed[disk.pk])
+
+
+def _not_settled(disk: Disk, error: ApplicationError) -> None:
+    log.warning("%s stays %s: %s", disk.iqn, disk.status, error)
+    record_quietly(
+        actor=SYSTEM,
+        op=_op(disk),
+        status="failed",
+        worker_id=disk.worker_id,
+        agent=disk.agent,
+        os=disk.os,
+        error=f"not settled: {error}"[:500],
+    )

@@ -9,7 +9,16 @@ from workers import api
 
 urlpatterns: list[URLPattern] = [
     api_path("workers", api.WorkersView.as_view(), name="workers"),
+    api_path("workers/luns/disk/batch", api.DiskBatchView.as_view(), name="disk-batch"),
+    api_path(
+        "workers/delete/batch", api.WorkersDeleteView.as_view(), name="workers-delete"
+    ),
     api_path("workers/<worker_id>", api.WorkerView.as_view(), name="worker"),
+    api_path(
+        "workers/<worker_id>/status",
+        api.WorkerStatusView.as_view(),
+        name="worker-status",
+    ),
     api_path("workers/<worker_id>/mac", api.WorkerMacView.as_view(), name="worker-mac"),
     api_path(
         "workers/<worker_id>/default-os",
@@ -20,6 +29,9 @@ urlpatterns: list[URLPattern] = [
         "workers/<worker_id>/luns/disk",
         api.WorkerDisksView.as_view(),
         name="worker-disks",
+    ),
+    api_path(
+        "workers/<worker_id>/luns/cd", api.WorkerCdView.as_view(), name="worker-cd"
     ),
     api_path(
         "workers/<worker_id>/luns/disk/<os>",

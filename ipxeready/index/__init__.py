@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ipxeready.index.freshness import ensure_fresh
+    from ipxeready.index.freshness import ensure_fresh, rebuild
     from ipxeready.index.grouped import Grouped
     from ipxeready.index.journal import JournalSource, register_journal
     from ipxeready.index.selectors import files, problems
     from ipxeready.index.sources import Fault, JsonSource, Source, YamlSource, register
+    from ipxeready.index.verify import verify_index
     from ipxeready.index.writer import Draft, Transaction, append_log, writing
 
 __all__ = [
@@ -28,17 +29,20 @@ __all__ = [
     "ensure_fresh",
     "files",
     "problems",
+    "rebuild",
     "register",
     "register_journal",
+    "verify_index",
     "writing",
 ]
 
 _HOMES = {
-    "freshness": ("ensure_fresh",),
+    "freshness": ("ensure_fresh", "rebuild"),
     "grouped": ("Grouped",),
     "journal": ("JournalSource", "register_journal"),
     "selectors": ("files", "problems"),
     "sources": ("Fault", "JsonSource", "Source", "YamlSource", "register"),
+    "verify": ("verify_index",),
     "writer": ("Draft", "Transaction", "append_log", "writing"),
 }
 

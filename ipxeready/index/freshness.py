@@ -101,6 +101,10 @@ def ensure_fresh(wait: bool = False) -> None:
         with held.held("refresh of the index", WAIT if needed else 0):
             refresh_locked()
     except Unavailable as error:
+        if not needed and error.code == "state.busy" and identity() is None:
+            # Taken away since we looked: there is nothing to serve until it is made anew.
+            ensure_fresh(wait=True)
+            return
         if wait or identity() is None:
             raise
         if error.code != "state.busy":
@@ -303,3 +307,12 @@ def append_locked(
         stamp(fresh, seen, "")
         fresh.save()
     return numbered
+
+
+def rebuild() -> None:
+    """Make the index anew, whatever it says of itself; waits for the lock."""
+    with lock().held("rebuild of the index", WAIT):
+        follow(identity())
+        build.build()
+        with _guard:
+            _seen.clear()

@@ -172,11 +172,9 @@ def _index(source: Source, out: Outcome) -> None:
         IndexedRecord.objects.filter(source=source.name).values_list("key", "digest")
     )
     changed = [key for key, entry in entries.items() if have.get(key) != entry.digest]
-    text.check(changed)
-    again = text.entries()
-    if again is not entries and again != entries:
+    if text.check(changed):
         # The file had to be parsed whole: digests are those of values now.
-        entries = again
+        entries = text.entries()
         changed = [key for key, item in entries.items() if have.get(key) != item.digest]
     out.changed = changed
     out.gone = [key for key in have if key not in entries]

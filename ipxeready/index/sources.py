@@ -22,8 +22,8 @@ class Text(Protocol):
     def entries_of(self, keys: list[str]) -> dict[str, Entry]:
         """The same for a few keys; absent ones are left out."""
 
-    def check(self, keys: list[str]) -> None:
-        """Make sure that the named records can be read as they stand; may raise FileBroken."""
+    def check(self, keys: list[str]) -> bool:
+        """Make sure that the named records can be read; True when all entries have changed; may raise FileBroken."""
 
     def value(self, key: str) -> Any:
         """One record, None when absent."""

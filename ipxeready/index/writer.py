@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ class Draft:
         self.before = before
         self.seen = seen
         self.dirty = False
+        self._later: list[str] | None = None
 
     def get(self, key: str) -> Any:
         """A copy of the record `key` as in the file, None when absent; Unavailable when it is broken."""
@@ -61,12 +62,19 @@ class Draft:
 
     def put(self, key: str, value: Any) -> None:
         """Make the record say `value`; Invalid when it does not validate, Unavailable when it cannot be edited."""
-        self._quarantined(key)
+        self.put_many({key: value})
+
+    def put_many(self, records: Mapping[str, Any]) -> None:
+        """The same for many records, all or none, with one look at the index."""
+        for key in records:
+            self._quarantined(key)
         before = self.text.snapshot()
         try:
-            self.text.put(key, value)
-            self.sync([key])
+            for key, value in records.items():
+                self.text.put(key, value)
+            self.sync(list(records))
         except RecordBroken as error:
+            self.text.restore(before)
             raise Unavailable(error.message, code="state.uneditable") from None
         except Invalid:
             # A batch goes on with its next item: what was refused must not stay in the text.
@@ -83,6 +91,23 @@ class Draft:
         self.sync([key])
         return True
 
+    def remove_many(self, keys: list[str]) -> None:
+        """Take many records out, indexed together."""
+        gone = [key for key in keys if self.text.remove(key)]
+        if gone:
+            self.sync(gone)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Index what changes in this block at its end, all at once: selectors do not see it before."""
+        self._later = []
+        try:
+            yield
+        finally:
+            keys, self._later = list(dict.fromkeys(self._later)), None
+        if keys:
+            self.sync(keys)
+
     def _quarantined(self, key: str) -> None:
         try:
             if self.text.value(key) is not None:
@@ -96,6 +121,9 @@ class Draft:
     def sync(self, keys: list[str]) -> None:
         """Index the named records as they are in the draft."""
         self.dirty = True
+        if self._later is not None:
+            self._later.extend(keys)
+            return
         entries = self.text.entries_of(keys)
         changed = [key for key in keys if key in entries]
         for key in changed:
@@ -224,6 +252,8 @@ class Transaction:
         lines = b"".join(jsonl.encode(line) for line in numbered)
         try:
             intents.commit(layout, changes, lines, self.op)
+        except intents.Edited as error:
+            raise _edited_now(error.path) from error
         except OSError as error:
             raise _unwritable(layout, error) from error
         self.committed = True

@@ -175,4 +175,8 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     # The same paths answer below /api/cp; one of the two is enough to read.
     "PREPROCESSING_HOOKS": ["ipxeready.web.routing.without_prefix"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "ipxeready.openapi.with_firmware",
+    ],
 }

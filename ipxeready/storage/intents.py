@@ -34,6 +34,14 @@ def sha(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+class Edited(Exception):
+    """A file was edited by hand between the decision and the write; nothing was changed."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} was edited meanwhile")
+        self.path = path
+
+
 @dataclass(frozen=True)
 class Change:
     """One file of a write. `before` None: the file is not there yet; `in_place`: its inode must live."""
@@ -67,7 +75,8 @@ def pending(layout: Layout) -> bool:
 def commit(layout: Layout, changes: list[Change], log_lines: bytes, note: str) -> None:
     """Write all files and append the audit lines; on an error every file is as it was.
 
-    The caller holds the state lock. Raises OSError when nothing could be written. `finish` ends it.
+    The caller holds the state lock. Raises OSError when nothing could be written, Edited when a file is no longer
+    what the change was made from. `finish` ends it.
     """
     if not changes:
         if log_lines:
@@ -91,7 +100,11 @@ def commit(layout: Layout, changes: list[Change], log_lines: bytes, note: str) -
     faults.reach("declared")
     done: list[Change] = []
     try:
+        # Making all that durable took its time, in which somebody may have saved a file.
+        for change in changes:
+            _refuse_edited(change)
         for change, tmp in zip(changes, prepared, strict=True):
+            _refuse_edited(change)
             done.append(change)
             _apply(change, tmp)
             faults.reach("file")
@@ -143,6 +156,15 @@ def _declare(layout: Layout) -> None:
     """The point from which the write will happen, whatever dies."""
     (layout.intents / (_MANIFEST + ".new")).replace(layout.intents / _MANIFEST)
     atomic.fsync_folder(layout.intents)
+
+
+def _refuse_edited(change: Change) -> None:
+    try:
+        now = change.path.read_bytes()
+    except FileNotFoundError:
+        now = None
+    if now != change.before:
+        raise Edited(change.path)
 
 
 def _apply(change: Change, tmp: Path | None) -> None:

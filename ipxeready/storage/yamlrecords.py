@@ -10,8 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -20,8 +19,7 @@ from ipxeready.storage.broken import FileBroken, RecordBroken
 from ipxeready.storage.yamlsplit import Part
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """Where a record stands and a digest of its text (of its value, when the file is parsed whole)."""
 
     key: str
@@ -157,13 +155,14 @@ class YamlText:
             }
         return self._by_key.get(key)
 
-    def check(self, keys: list[str]) -> None:
+    def check(self, keys: list[str]) -> bool:
         """Parse the named records now; a file whose spans do not stand alone is parsed whole instead.
 
-        Raises FileBroken when the whole file does not parse either.
+        True when it came to that: all entries are others then. Raises FileBroken when the whole file does not
+        parse either.
         """
         if self._parts is None:
-            return
+            return False
         wanted = set(keys)
         for part in self._parts:
             if part.key is None or part.key not in wanted:
@@ -172,7 +171,8 @@ class YamlText:
                 self._values[part.key] = _parse(part)
             except FileBroken:
                 self._load_whole(self._text())
-                return
+                return True
+        return False
 
     # --- writing ------------------------------------------------------------
     def put(self, key: str, new: dict[str, Any]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import IO, Any
 
 from django.conf import settings
 from rest_framework import parsers, status
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import APIException, ParseError
+
+from ipxeready.storage import jsonl
 
 
 class TooLarge(APIException):
@@ -35,7 +38,32 @@ class _Limited(parsers.BaseParser):
         return super().parse(stream, media_type, parser_context)
 
 
-class JSONParser(_Limited, parsers.JSONParser):
+class _StrictJSON(parsers.JSONParser):
+    """UTF-8 whatever the header says; a field that is given twice is refused, not dropped."""
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        try:
+            text = stream.read().decode("utf-8")
+            return jsonl.loads(text, object_pairs_hook=_no_double)
+        except (ValueError, RecursionError) as error:
+            raise ParseError(f"JSON parse error - {error}") from None
+
+
+def _no_double(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the field {json.dumps(name[:80])} is given twice")
+        found[name] = value
+    return found
+
+
+class JSONParser(_Limited, _StrictJSON):
     """JSON within the limit."""
 
 

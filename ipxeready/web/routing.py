@@ -21,12 +21,17 @@ def api_path(
     """Like `path()` with `<name>` and `<path:name>`, matching with and without a final slash."""
     regex, end = "", 0
     for part in re.finditer(r"<(?:(\w+):)?(\w+)>", route):
-        regex += re.escape(route[end : part.start()])
+        regex += _literal(route[end : part.start()])
         regex += f"(?P<{part[2]}>{_CONVERTERS[part[1] or 'str']})"
         end = part.end()
-    regex += re.escape(route[end:].removesuffix("/"))
+    regex += _literal(route[end:].removesuffix("/"))
     # \Z, not $: that would also match before a line end in the path.
     return re_path(rf"^{regex}/?\Z", view, name=name)
+
+
+def _literal(text: str) -> str:
+    """Escaped, but for the hyphen: the schema shows it as it stands here."""
+    return re.escape(text).replace("\\-", "-")
 
 
 def without_prefix(

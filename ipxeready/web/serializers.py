@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from ipxeready.errors import Invalid
 
 #: A form's own field, sent along by every page.
 _IGNORED = frozenset({"csrfmiddlewaretoken"})
+_NESTED = re.compile(r"(\w+)(?:\.|(\[[0-9]+\]))")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -34,12 +36,16 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
     def _field_of(self, data: Mapping[str, Any], name: str) -> str:
-        """The field that a name of the input means: a form writes nested ones as `boot.menu_default`."""
+        """The field that a name of the input means: a form writes `boot.menu_default`, `targets[0]agent`, `tags[0]`."""
         if not hasattr(data, "getlist"):
             return name
-        head, dot, _ = name.partition(".")
-        nested = isinstance(self.fields.get(head), serializers.BaseSerializer)
-        return head if dot and nested else name
+        found = _NESTED.match(name)
+        if found is None:
+            return name
+        field = self.fields.get(found[1])
+        lists = (serializers.ListField, serializers.ListSerializer)
+        kind = lists if found[2] else serializers.BaseSerializer
+        return found[1] if isinstance(field, kind) else name
 
 
 def parse_boolean(name: str, text: str) -> bool:

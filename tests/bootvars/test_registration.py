@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,7 @@ from ipxeready.actors import firmware
 from ipxeready.index import writing
 from ipxeready.storage import faults
 from ipxeready.storage.paths import Layout
+from tests.agents.node.node_lab import eventually
 from tests.workers.helpers import M1, M2, M3, ledger, live_hosts, snapshot, trail
 
 Ask = Callable[[str], str]
@@ -61,6 +63,7 @@ def test_an_unknown_machine_gets_name_record_and_binding(
         ("{worker-99: {hostname: worker-99}}", "", "worker-100"),
         ("{worker-05: {hostname: a_b}}", "", "worker-06"),
         ("{worker-02: just a word}", "", "worker-03"),
+        ("{pc: {hostname: worker-08, disks: oops}}", "", "worker-09"),
         ("{worker-: {hostname: x}}", "", "worker-01"),
         ("{}", "#52:54:00:00:00:77,worker-41\n", "worker-01"),
     ],
@@ -100,6 +103,19 @@ def test_a_hand_binding_never_overwrites_another_workers_record(
     before = snapshot(layout)
     script = boot(f"mac={M1}")
     assert "id of a worker with another hostname" in script
+    assert snapshot(layout) == before
+
+
+@pytest.mark.case(33)
+def test_a_hand_binding_to_a_broken_record_makes_no_second_one(
+    layout: Layout, boot: Ask, api: APIClient
+) -> None:
+    layout.workers_yml.write_text("workers:\n  pc1: {hostname: seat, disks: oops}\n")
+    layout.dhcp_hosts.write_text(f"{M1},seat\n")
+    before = snapshot(layout)
+    assert "the record pc1" in boot(f"mac={M1}")
+    answer = api.post("/workers", {"worker_id": "x", "hostname": "seat", "mac": M1})
+    assert answer.status_code == 503
     assert snapshot(layout) == before
 
 
@@ -248,3 +264,36 @@ def test_a_dnsmasq_that_is_down_does_not_stop_a_registration(
     assert "set hostname worker-01\n" in boot(f"mac={M1}")
     (line,) = trail(layout, "dnsmasq.reload")
     assert line["status"] == "failed"
+
+
+@pytest.mark.case(102)
+def test_a_reload_that_hangs_does_not_keep_a_machine_waiting(
+    layout: Layout,
+    boot: Ask,
+    configured: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from workers import reload
+
+    configured(dnsmasq_reload_set=("command", "sleep 30"))
+    monkeypatch.setattr(reload, "COMMAND_LIMIT_S", 1.0)
+    monkeypatch.setattr(registration, "PATIENCE", 0.2)
+    before = time.monotonic()
+    assert "set hostname worker-01\n" in boot(f"mac={M1}")
+    assert time.monotonic() - before < 0.9
+    eventually(lambda: trail(layout, "dnsmasq.reload"))
+    (line,) = trail(layout, "dnsmasq.reload")
+    assert line["status"] == "failed" and "took more than" in line["error"]
+
+
+def test_a_room_of_a_thousand_is_served_in_one_write(layout: Layout) -> None:
+    arrivals = [
+        Arrival(f"52:54:00:10:{n // 256:02x}:{n % 256:02x}") for n in range(1000)
+    ]
+    with writing(actor=firmware(None), op="auto_register") as tx:
+        results = registration._handle(tx, arrivals)
+    assert results == [f"worker-{n:02d}" for n in range(1, 1001)]
+    assert len(ledger(layout)) == 1000
+    lines = live_hosts(layout)
+    assert len(lines) == 1000
+    assert lines[999] == "52:54:00:10:03:e7,worker-1000"

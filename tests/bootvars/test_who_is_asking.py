@@ -275,6 +275,13 @@ def test_a_hostname_that_is_none_says_nothing(
 ) -> None:
     assert boot(f"hostname={hostname}") == NOTHING
     assert "set hostname worker-01" in boot(f"mac={M1}&hostname={hostname}")
+    (line,) = trail(site, "boot.stale_name")
+    assert line["reason"].startswith("sent what is no hostname, bound to worker-01")
+
+
+def test_the_right_name_in_any_case_is_not_stale(site: Layout, boot: Ask) -> None:
+    for hostname in ("worker-01", "WORKER-01", "", "+worker-01+"):
+        boot(f"mac={M1}&hostname={hostname}")
     assert not trail(site, "boot.stale_name")
 
 

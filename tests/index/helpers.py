@@ -45,9 +45,9 @@ def lines(layout: Layout, op: str | None = None) -> list[dict[str, Any]]:
     for raw in layout.operations.read_bytes().split(b"\n"):
         try:
             line = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if op in (None, line.get("op")):
+        if isinstance(line, dict) and op in (None, line.get("op")):
             found.append(line)
     return found
 

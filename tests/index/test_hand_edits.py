@@ -17,6 +17,7 @@ from ipxeready.conf import load
 from ipxeready.errors import Unavailable
 from ipxeready.index.verify import verify_index
 from ipxeready.startup import prepare
+from ipxeready.storage import faults
 from ipxeready.storage.broken import RecordBroken
 from ipxeready.storage.paths import Layout
 from ipxeready.storage.yamlrecords import YamlText
@@ -649,3 +650,42 @@ def test_put_that_cannot_be_done_leaves_the_text(layout: Layout) -> None:
     with pytest.raises(RecordBroken, match="comments inside braces"):
         text.put("a", {"hostname": "b"})
     assert text.render() == content
+
+
+@pytest.mark.parametrize(
+    ("name", "point"),
+    [
+        ("workers_yml", "prepared"),
+        ("workers_yml", "declared"),
+        ("dhcp_hosts", "declared"),
+        ("dhcp_hosts", "file"),  # the other one is written already
+    ],
+)
+def test_an_edit_that_is_saved_while_we_write_is_not_overwritten(
+    layout: Layout, api: APIClient, name: str, point: str
+) -> None:
+    create(1)
+    before = {p: p.read_bytes() for p in (layout.workers_yml, layout.dhcp_hosts)}
+    path: Path = getattr(layout, name)
+    reached: list[str] = []
+
+    def save(at: str) -> None:
+        if at != point or reached:
+            return
+        reached.append(at)
+        with path.open("ab") as file:
+            file.write(b"# saved by hand\n")
+        before[path] += b"# saved by hand\n"
+
+    faults.install(save)
+    try:
+        with pytest.raises(Unavailable, match="edited by hand this very moment"):
+            create(2)
+    finally:
+        faults.install(None)
+    assert {p: p.read_bytes() for p in before} == before
+    assert [w["worker_id"] for w in api.get("/workers").json()] == ["worker-01"]
+    assert not any(line.get("worker_id") == "worker-02" for line in lines(layout))
+    create(2)
+    assert b"# saved by hand\n" in path.read_bytes()
+    assert sorted(ledger(layout)) == ["worker-01", "worker-02"]

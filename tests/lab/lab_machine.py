@@ -22,6 +22,7 @@ class Machine:
     """Powered on when made. `uncabled` are cards that come before the one with the cable.
 
     `firmware`: "ipxe" is iPXE in the card, "pxe" a card that wants a loader on BIOS, "uefi" the same on UEFI.
+    `card` and `processor` are QEMU's names; without a processor it is QEMU's plainest.
     """
 
     def __init__(
@@ -33,13 +34,16 @@ class Machine:
         artifacts: Path,
         firmware: str = "ipxe",
         uncabled: tuple[str, ...] = (),
-        memory: int = 96,
+        memory: int | None = None,
+        card: str | None = None,
+        processor: str | None = None,
     ) -> None:
         self.name = name
         self.mac = mac
         self._network = network
         self._taps: list[str] = []
-        card = "virtio-net-pci" if firmware == "uefi" else "e1000"
+        uefi = firmware == "uefi"
+        card = card or ("virtio-net-pci" if uefi else "e1000")
         cards: list[str] = []
         for number, address in enumerate((*uncabled, mac)):
             tap = network.add_tap(cabled=address == mac)
@@ -58,8 +62,9 @@ class Machine:
             [
                 "qemu-system-x86_64",
                 *("-nodefaults", "-no-user-config"),
-                *("-machine", "q35" if firmware == "uefi" else "pc"),
-                *("-accel", "tcg", "-m", str(256 if firmware == "uefi" else memory)),
+                *("-machine", "q35" if uefi else "pc"),
+                *("-accel", "tcg", "-m", str(memory or (256 if uefi else 96))),
+                *(("-cpu", processor) if processor else ()),
                 *("-nographic", "-vga", "none"),
                 *("-chardev", "stdio,id=console,signal=off"),
                 *("-serial", "chardev:console", "-boot", "n"),

@@ -23,7 +23,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\r\0\x0f]")
 
 def run(*command: str, check: bool = True) -> str:
     """The output of a short command; RuntimeError with its words when it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     if check and done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
     return done.stdout

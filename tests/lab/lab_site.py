@@ -137,7 +137,7 @@ class Api:
             "    data=body.encode() or None, headers={'Content-Type':\n"
             "    'application/json', 'Authorization': 'Bearer ' + token})\n"
             "try:\n"
-            "    answer = urllib.request.urlopen(request, timeout=30)\n"
+            "    answer = urllib.request.urlopen(request, timeout=150)\n"
             "except urllib.error.HTTPError as error:\n"
             "    answer = error\n"
             "sys.stdout.write(json.dumps([answer.status, answer.read().decode()]))\n"

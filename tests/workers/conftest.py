@@ -12,9 +12,9 @@ from rest_framework.test import APIClient
 from ipxeready.actors import OPERATOR, VIEWER
 from ipxeready.storage.paths import Layout
 from ipxeready.web.authentication import TokenUser
-from tests.nodes import node, other_node
+from tests.nodes import node, other_node, stgt_node
 
-__all__ = ["node", "other_node"]
+__all__ = ["node", "other_node", "stgt_node"]
 
 
 def _client(role: str) -> APIClient:

@@ -302,6 +302,20 @@ def test_a_node_that_dies_half_way_leaves_what_it_may_have_done_to_be_settled(
     assert stub.targets == {}
 
 
+def test_a_nodes_id_in_capitals_is_that_node(
+    api: APIClient, layout: Layout, stub: Stub
+) -> None:
+    text = layout.workers_yml.read_text()
+    layout.workers_yml.write_text(text.replace("agent: stub", "agent: STUB"))
+    status, words = refusal(api, "delete", "/agents/stub")
+    assert (status, "pc1" in words) == (409, True)
+    assert (
+        "iscsi-server-windows" not in api.get(f"/boot-vars?mac={M1}").content.decode()
+    )
+    assert api.delete("/workers/pc1").status_code == 200
+    assert stub.targets == {}
+
+
 def test_a_cd_goes_with_its_worker(api: APIClient, layout: Layout, stub: Stub) -> None:
     text = layout.workers_yml.read_text()
     cd = f'{{agent: stub, iqn: "{BASE}:pc1.windows.iso", iso: w.iso}}'
@@ -316,3 +330,30 @@ def test_a_cd_goes_with_its_worker(api: APIClient, layout: Layout, stub: Stub) -
     assert stub.targets == {}
     asked = [path for path in stub.asked("DELETE") if "iso" in path]
     assert len(asked) == 1 and "delete_file=false" in asked[0]
+
+
+@pytest.mark.case(27)
+def test_a_block_that_was_copied_by_hand_does_not_take_the_others_disk_along(
+    api: APIClient, layout: Layout, node: RealNode, pc: str
+) -> None:
+    block = layout.workers_yml.read_text().split(f"  {pc}:\n")[1]
+    copied = block.replace(f"hostname: {pc}\n", "hostname: copy\n")
+    assert copied != block
+    with layout.workers_yml.open("a") as file:
+        file.write(f"  copy:\n{copied}")
+    before, image = snapshot(layout), node.folder / f"{pc}.ubuntu.img"
+    for path in ("/workers/copy", f"/workers/{pc}", "/workers/copy/luns/disk/ubuntu"):
+        for query in ("?force=true", "?forget=true", "?ignore_missing_target=true"):
+            status, words = refusal(api, "delete", path + query)
+            assert status == 409
+            assert f"{BASE}:{pc}.ubuntu" in words and "state/workers.yml" in words
+    assert "copy has in its record" in refusal(api, "delete", f"/workers/{pc}")[1]
+    assert snapshot(layout) == before
+    assert f"{BASE}:{pc}.ubuntu" in node.targets() and image.exists()
+    files = api.get("/healthz?verbose=1").json()["files"]
+    (problem,) = next(f for f in files if f["name"] == "workers")["problems"]
+    assert f"copy, {pc}" in problem
+    text = layout.workers_yml.read_text()
+    layout.workers_yml.write_text(text.replace(copied, "    hostname: copy\n"))
+    assert api.delete("/workers/copy?delete_disk=true").status_code == 200
+    assert f"{BASE}:{pc}.ubuntu" in node.targets() and image.exists()

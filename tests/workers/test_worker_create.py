@@ -129,7 +129,7 @@ def test_a_form_works_too(api: APIClient, layout: Layout) -> None:
         ({"boot": {"menu_timeout": [1]}}, "menu_timeout", "must be whole milli"),
         ({"boot": {"menu_timeout": 10**40}}, "menu_timeout", "must be whole milli"),
         ({"boot": {"menu_defualt": "x"}}, "menu_defualt", "unknown field; known are"),
-        ({"windows_iso": "x.iso"}, "windows_iso", "unknown field; known are"),
+        ({"iso": "x.iso"}, "iso", "unknown field; known are"),
         ({"state": "ready"}, "state", "unknown field; known are"),
         ({"": 1}, "", "unknown field; known are"),
     ],

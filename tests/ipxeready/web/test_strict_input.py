@@ -8,7 +8,7 @@ import pytest
 from django.http import QueryDict
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.test import APIRequestFactory
+from rest_framework.test import APIClient, APIRequestFactory
 
 from ipxeready.errors import Invalid
 from ipxeready.web.pagination import whole_number
@@ -80,3 +80,28 @@ def test_unknown_and_repeated_parameters_are_refused(text: str) -> None:
 def test_a_number_out_of_its_range_is_refused(text: str) -> None:
     with pytest.raises(Invalid):
         whole_number(query(f"limit={text}"), "limit", 1, 50)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"[" * 100_000, "JSON parse error"),
+        (b'{"a":' * 100_000, "JSON parse error"),
+        (b'{"enabled": true, "enabled": false}', '"enabled\\" is given twice'),
+        (b'{"enabled": {"a": 1, "a": 2}}', '"a\\" is given twice'),
+        (b'{"enabled": NaN}', "NaN"),
+        (b'{"enabled": 1e999}', "too large"),
+        (b"\xff\xfe", "JSON parse error"),
+    ],
+)
+@pytest.mark.parametrize("charset", ["", "; charset=bogus", "; charset=utf-16"])
+def test_a_body_that_json_does_not_know_is_a_400(
+    api: APIClient, body: bytes, words: str, charset: str
+) -> None:
+    api.raise_request_exception = False
+    answer = api.generic(
+        "PUT", "/settings/auto-register", body, f"application/json{charset}"
+    )
+    assert answer.status_code == 400
+    assert words in answer.content.decode()
+    assert api.get("/settings/auto-register").json() == {"enabled": True}

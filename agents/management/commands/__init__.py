@@ -1,0 +1,3 @@
+"""Commands for storage nodes."""
+
+from __future__ import annotations

@@ -1,0 +1,98 @@
+"""The items of a batch: what was asked for, what became of each, and the answer in the request's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.models import Agent
+from agents.nodes import words_of
+from ipxeready.errors import ApplicationError, Invalid
+from workers.validators import check_id, check_worker_id
+
+#: Items of one request.
+MOST = 10_000
+#: Told after each item: how many are done.
+Progress = Callable[[int], None]
+
+
+@dataclass
+class Item:
+    """One worker of the batch and what became of it."""
+
+    worker_id: str
+    agent_id: str
+    disk: dict[str, Any] = field(default_factory=dict)
+    agent: Agent | None = None
+    made: str | None = None
+    skipped: str | None = None
+    error: ApplicationError | None = None
+    done: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Still to be worked on."""
+        return self.skipped is None and self.error is None
+
+
+def check_number(things: Sequence[Any], field: str) -> None:
+    """Refuse an empty batch and one that is too long."""
+    if not 1 <= len(things) <= MOST:
+        raise Invalid(f"must have 1 to {MOST} entries, not {len(things)}", field=field)
+
+
+def item_of(worker_id: str, agent_id: str) -> Item:
+    """An item; malformed ids are its own fault."""
+    item = Item(worker_id, agent_id)
+    try:
+        item.worker_id = check_worker_id(worker_id)
+        item.agent_id = check_id(agent_id, "agent")
+    except ApplicationError as error:
+        item.error = error
+    return item
+
+
+def refuse_repeated(items: list[Item]) -> None:
+    """A worker that is named again is skipped."""
+    seen: set[str] = set()
+    for item in items:
+        if item.error is None and item.worker_id in seen:
+            item.skipped = f"{item.worker_id} is named earlier in this request"
+        seen.add(item.worker_id)
+
+
+def answer_of(items: list[Item]) -> dict[str, list[dict[str, Any]]]:
+    """`{succeeded, skipped, failed}`."""
+    answer: dict[str, list[dict[str, Any]]] = {
+        "succeeded": [],
+        "skipped": [],
+        "failed": [],
+    }
+    for item in items:
+        if item.skipped is not None:
+            told_item = {"worker_id": item.worker_id, "reason": item.skipped}
+            answer["skipped"].append(told_item)
+        elif item.error is not None:
+            answer["failed"].append(
+                {
+                    "worker_id": item.worker_id,
+                    "agent": item.agent_id,
+                    "error": words_for(item.error),
+                }
+            )
+        else:
+            answer["succeeded"].append(
+                {
+                    "worker_id": item.worker_id,
+                    "agent": item.agent_id,
+                    "iqn": item.disk["iqn"],
+                }
+            )
+    return answer
+
+
+def words_for(error: ApplicationError) -> str:
+    """An error in one line of a list, with the field it is about."""
+    words = words_of(error)
+    return f"{error.field}: {words}" if error.field else words

@@ -1,0 +1,58 @@
+"""What many workers boot next: each on its own, one write for a part of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ipxeready.actors import OPERATOR, Actor
+from ipxeready.errors import ApplicationError
+from ipxeready.index import writing
+from workers.services import UNSET, worker_boot_set
+
+#: Workers in one write: others get their turn in between.
+_PART = 100
+
+
+@dataclass
+class BootsSet:
+    """Which workers were set, and why others were not, in the order given."""
+
+    succeeded: list[str] = field(default_factory=list)
+    failed: list[tuple[str, ApplicationError]] = field(default_factory=list)
+
+
+def workers_boot_set(
+    *,
+    actor: Actor,
+    worker_ids: Sequence[str],
+    os: Any = UNSET,
+    menu_default: Any = UNSET,
+    menu_timeout: Any = UNSET,
+    progress: Callable[[int, int], None] | None = None,
+) -> BootsSet:
+    """`worker_boot_set` for each worker; one that is refused does not hold up the others."""
+    actor.require(OPERATOR)
+    done = BootsSet()
+    for start in range(0, len(worker_ids), _PART):
+        part = worker_ids[start : start + _PART]
+        with writing(actor=actor, op="worker.boot.set"):
+            succeeded: list[str] = []
+            for worker_id in part:
+                try:
+                    worker_boot_set(
+                        actor=actor,
+                        worker_id=worker_id,
+                        os=os,
+                        menu_default=menu_default,
+                        menu_timeout=menu_timeout,
+                    )
+                except ApplicationError as error:
+                    done.failed.append((worker_id, error))
+                else:
+                    succeeded.append(worker_id)
+        done.succeeded += succeeded
+        if progress:
+            progress(start + len(part), len(worker_ids))
+    return done

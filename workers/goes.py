@@ -1,0 +1,63 @@
+"""What goes with a worker and what stays, said before it is deleted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from workers.models import Binding, Cd, Disk, Worker
+
+
+def what_goes(workers: Sequence[Worker], *, delete_file: bool) -> list[dict[str, Any]]:
+    """`{worker_id, hostname, bindings, disks, cd}` of each worker, with what its lines of the hosts file say besides."""
+    bindings: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in Binding.objects.order_by("pk"):
+        besides = {"ip": row.ip or None, "tags": row.tags or None}
+        told = {key: value for key, value in besides.items() if value}
+        bindings[row.hostname].append({"mac": row.mac, **told})
+    disks: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for disk in Disk.objects.order_by("position"):
+        disks[disk.worker_id].append(
+            {
+                "os": disk.os,
+                "agent": disk.agent,
+                "iqn": disk.iqn,
+                "image": disk.filename,
+                "image_deleted": delete_file,
+            }
+        )
+    cds = {
+        cd.worker_id: {"agent": cd.agent, "iqn": cd.iqn, "iso": cd.iso}
+        for cd in Cd.objects.all()
+    }
+    return [
+        {
+            "worker_id": worker.worker_id,
+            "hostname": worker.hostname,
+            "bindings": bindings[worker.hostname],
+            "disks": disks[worker.worker_id],
+            "cd": cds.get(worker.worker_id),
+        }
+        for worker in workers
+    ]
+
+
+def in_words(entry: dict[str, Any]) -> str:
+    """One line for people."""
+    parts = [f"{entry['worker_id']}: hostname {entry['hostname']}"]
+    for line in entry["bindings"]:
+        besides = [line["ip"]] if "ip" in line else []
+        besides += [f"tag {tag}" for tag in line.get("tags", [])]
+        parts.append(line["mac"] + (f" ({', '.join(besides)})" if besides else ""))
+    for disk in entry["disks"]:
+        fate = "deleted" if disk["image_deleted"] else "stays"
+        parts.append(
+            f"{disk['os']} disk {disk['iqn']} on {disk['agent']} "
+            f"(image {disk['image']} {fate})"
+        )
+    if entry["cd"]:
+        parts.append(
+            f"install CD {entry['cd']['iqn']} on {entry['cd']['agent']} (ISO stays)"
+        )
+    return "; ".join(parts)

@@ -1,0 +1,3 @@
+"""Commands for workers."""
+
+from __future__ import annotations
