@@ -23,7 +23,7 @@ _LINES = [
 ]
 
 
-def _state(file: HostsFile) -> tuple[object, object, object]:
+def _state(file: HostsFile) -> tuple[object, ...]:
     bindings = {
         key: [
             (row.mac, row.hostname, row.ip, row.effective, row.conflict)
@@ -31,7 +31,7 @@ def _state(file: HostsFile) -> tuple[object, object, object]:
         ]
         for key in file.entries()
     }
-    return file.render(), file.entries(), bindings
+    return file.render(), file.text.lines, file.entries(), bindings
 
 
 @pytest.mark.parametrize("seed", range(60))
