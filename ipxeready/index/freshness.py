@@ -101,12 +101,12 @@ def ensure_fresh(wait: bool = False) -> None:
         with held.held("refresh of the index", WAIT if needed else 0):
             refresh_locked()
     except Unavailable as error:
-        if not needed and error.code == "state.busy" and identity() is None:
-            # Taken away since we looked: there is nothing to serve until it is made anew.
+        if needed:
+            raise
+        if identity() is None:
+            # It was taken away since we looked: there is nothing to serve, so it is waited for.
             ensure_fresh(wait=True)
             return
-        if wait or identity() is None:
-            raise
         if error.code != "state.busy":
             log.warning("%s; the last good index is served", error.message)
 
