@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import threading
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.conf import settings
 
 from agents.models import Agent
 from agents.protocol import BACKENDS
+from ipxeready.storage.paths import Layout
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +26,12 @@ _known: dict[str, Any] = {"stamp": None, "nodes": {}}
 
 
 def _path() -> Path:
-    folder: Path = settings.IPXE_LAYOUT.run
-    return folder / "node-backends.json"
+    return _place(settings.IPXE_LAYOUT)
+
+
+@lru_cache(maxsize=4)
+def _place(layout: Layout) -> Path:
+    return layout.run / "node-backends.json"
 
 
 def stamp() -> tuple[str, int, int, int] | None:

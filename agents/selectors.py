@@ -9,6 +9,10 @@ from agents.models import Agent
 from agents.protocol import ISCSI_SEP, STGT
 from agents.validators import url_host
 from ipxeready.errors import NotFound
+from ipxeready.index.compiled import Compiled
+
+# Each boot asks it for the node of each disk.
+_agent = Compiled(lambda agent_id: Agent.objects.filter(pk=agent_id).order_by("pk")[:1])
 
 
 def agents() -> QuerySet[Agent]:
@@ -18,7 +22,7 @@ def agents() -> QuerySet[Agent]:
 
 def agent_find(agent_id: str) -> Agent | None:
     """The node with this id, or None."""
-    return Agent.objects.filter(pk=str(agent_id).lower()).first()
+    return _agent.first(str(agent_id).lower())
 
 
 def agent_get(agent_id: str) -> Agent:

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from agents import seen
 from bootvars.render import as_json, script
 from bootvars.services import Answer, boot_vars
+from ipxeready import index
 from ipxeready.actors import firmware
 from ipxeready.index.freshness import settled
 from ipxeready.web.actors import client_address
@@ -37,17 +38,38 @@ def view(request: HttpRequest) -> HttpResponse:
     hostnames = query.getlist("hostname")
     wants_json = query.get("format") == "json"
     key = (tuple(macs), tuple(hostnames), wants_json)
+    # First of all, before the index is touched: a room that is switched on asks again and again.
+    body = _known(_token(), key)
+    if body is not None:
+        return _response(body, wants_json)
+    _refresh()
     token = _token()
-    if token is not None:
-        with _guard:
-            body = _kept["bodies"].get(key) if _kept["token"] == token else None
-        if body is not None:
-            return _response(body, wants_json)
     answer = _answer(request, macs, hostnames)
     body = _body(answer, wants_json)
     if answer.plain and token is not None:
         _keep(token, key, body)
     return _response(body, wants_json)
+
+
+def _refresh() -> None:
+    """Bring the index up to date; a boot goes on with the last good one."""
+    try:
+        index.ensure_fresh()
+    except Exception:
+        log.exception(
+            "the index could not be refreshed; boots go on with the last good one"
+        )
+
+
+def _known(token: Any, key: Any) -> bytes | None:
+    """The answer that was made from just these files."""
+    if token is None:
+        return None
+    with _guard:
+        known: bytes | None = (
+            _kept["bodies"].get(key) if _kept["token"] == token else None
+        )
+    return known
 
 
 def _token() -> Any:

@@ -47,18 +47,21 @@ class HostsFile:
         self._entries: dict[str, Entry] = {}
         self._lines: dict[str, tuple[HostsLine, list[bool], bool]] = {}
         for line in lines:
-            text = _key_of(line.raw)
-            key, again = text, 1
-            while key in self._entries:
-                again += 1
-                key = f"{text} #{again}"
             counts = [last[mac] == line.number for mac in line.macs]
-            conflict = line.hostname in doubled
-            flags = "".join("1" if each else "0" for each in (*counts, conflict))
-            self._entries[key] = Entry(
-                key, line.number, f"{line.kind[0]}{flags}:{line.hostname}"
-            )
-            self._lines[key] = (line, counts, conflict)
+            self._enter(line, counts, line.hostname in doubled)
+
+    def _enter(self, line: HostsLine, counts: list[bool], conflict: bool) -> str:
+        """Note one line as a record; returns its key."""
+        text = _key_of(line.raw)
+        key, again = text, 1
+        while key in self._entries:
+            again += 1
+            key = f"{text} #{again}"
+        flags = "".join(["1" if each else "0" for each in counts])
+        digest = f"{line.kind[0]}{flags}{conflict:d}:{line.hostname}"
+        self._entries[key] = Entry(key, line.number, digest)
+        self._lines[key] = (line, counts, conflict)
+        return key
 
     def clashes(self, lines: list[HostsLine]) -> bool:
         """Whether any MAC, name or address stands twice: to tell which takes longer."""
@@ -108,6 +111,7 @@ class HostsFile:
     def edit(self, change: Callable[[HostsText], Any]) -> tuple[Any, list[str]]:
         """Make an edit; returns its result and the keys whose rows must be made anew."""
         before, content = self._entries, self.text.render()
+        mark = self.text.mark()
         try:
             result = change(self.text)
         except Exception:
@@ -115,6 +119,12 @@ class HostsFile:
                 # Half of several edits: none of them.
                 self.restore(content)
             raise
+        added = self.text.added_since(mark)
+        if added is not None:
+            # A new machine, the usual case: no look at the whole file.
+            return result, [
+                self._enter(line, [True] * len(line.macs), False) for line in added
+            ]
         self._read()
         after = self._entries
         keys = [key for key in before if key not in after]

@@ -9,12 +9,26 @@ from typing import Any
 from django.db.models import Max, QuerySet
 
 from ipxeready.errors import NotFound
+from ipxeready.index.compiled import Compiled
 from ipxeready.index.selectors import problems
 from workers.adapters import serial
 from workers.models import Binding, Cd, Disk, Worker
 
 #: Names in one question to the index.
 PART = 500
+
+# What each boot and each item of a batch asks.
+_by_id = Compiled(lambda name: Worker.objects.filter(pk=name).order_by("pk")[:1])
+_named = Compiled(
+    lambda hostname: Worker.objects.filter(hostname=hostname).order_by("pk")[:1]
+)
+_bound = Compiled(
+    lambda mac: Binding.objects.filter(mac=mac, effective=True).order_by("-pk")[:1]
+)
+_disks = Compiled(
+    lambda worker: Disk.objects.filter(worker_id=worker).order_by("position")
+)
+_cds = Compiled(lambda worker: Cd.objects.filter(worker_id=worker).order_by("pk")[:1])
 
 
 def workers() -> QuerySet[Worker]:
@@ -24,7 +38,7 @@ def workers() -> QuerySet[Worker]:
 
 def worker_get(worker_id: str) -> Worker:
     """The worker of that id (any case); NotFound otherwise."""
-    found = Worker.objects.filter(pk=worker_id.lower()).first()
+    found = _by_id.first(worker_id.lower())
     if found is None:
         raise no_worker(worker_id)
     return found
@@ -37,12 +51,12 @@ def no_worker(worker_id: str) -> NotFound:
 
 def worker_named(hostname: str) -> Worker | None:
     """The worker with that hostname."""
-    return Worker.objects.filter(hostname=hostname.lower()).first()
+    return _named.first(hostname.lower())
 
 
 def binding_of(mac: str) -> Binding | None:
     """What dnsmasq makes of this (normalized) MAC: the line that counts, None when there is none."""
-    return Binding.objects.filter(mac=mac, effective=True).order_by("-pk").first()
+    return _bound.first(mac)
 
 
 def macs_of(hostname: str) -> list[str]:
@@ -58,7 +72,7 @@ def bindings_named(hostname: str) -> list[Binding]:
 
 def disks_of(worker_id: str) -> list[Disk]:
     """The worker's disks in the order of its record."""
-    return list(Disk.objects.filter(worker_id=worker_id).order_by("position"))
+    return _disks(worker_id)
 
 
 def disk_of(worker_id: str, os: str) -> Disk | None:
@@ -68,7 +82,7 @@ def disk_of(worker_id: str, os: str) -> Disk | None:
 
 def cd_of(worker_id: str) -> Cd | None:
     """The worker's install CD."""
-    return Cd.objects.filter(worker_id=worker_id).first()
+    return _cds.first(worker_id)
 
 
 def record_of(worker: Worker) -> dict[str, Any]:

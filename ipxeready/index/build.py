@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from django.apps import apps
@@ -61,7 +63,7 @@ def build_at(making: Path) -> list[Outcome]:
     # A private copy: the dictionary itself is shared by the threads of this process.
     connection.settings_dict = {**before, "NAME": str(making)}
     try:
-        with writable():
+        with writable(), _no_collector():
             _tables()
             with transaction.atomic():
                 outcomes = [
@@ -73,6 +75,18 @@ def build_at(making: Path) -> list[Outcome]:
         connection.close()
         connection.settings_dict = before
     return outcomes
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """All that is made here is kept: looking for garbage among it took half of the time."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
 
 
 def _tables() -> None:

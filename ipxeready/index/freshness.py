@@ -37,6 +37,8 @@ _seen: dict[str, Any] = {}
 #: Audit lines that found no room on the disk.
 _unwritten: list[dict[str, Any]] = []
 _guard = threading.Lock()
+#: A layout with the sources, and the paths of these.
+_places: tuple[Layout, list[Source], tuple[str, ...]] | None = None
 
 
 def lock() -> StateLock:
@@ -54,10 +56,20 @@ def forget() -> None:
 
 def current() -> tuple[Any, ...]:
     """What identifies the present state of all files: equal values mean that nothing changed."""
-    layout: Layout = settings.IPXE_LAYOUT
-    prints = tuple(fingerprint(source.path(layout)) for source in all_sources())
-    operations = fingerprint(journal.get_journal().path(layout))
-    return (identity(), prints, operations)
+    *files, trail = _watched(settings.IPXE_LAYOUT)
+    prints = tuple(fingerprint(file) for file in files)
+    return (identity(), prints, fingerprint(trail))
+
+
+def _watched(layout: Layout) -> tuple[str, ...]:
+    """The paths of all files, the audit trail last; put together once, for each boot asks."""
+    global _places
+    sources = all_sources()
+    if _places is None or _places[0] is not layout or _places[1] != sources:
+        files = [source.path(layout) for source in sources]
+        files.append(journal.get_journal().path(layout))
+        _places = (layout, sources, tuple(map(str, files)))
+    return _places[2]
 
 
 def settled() -> tuple[Any, ...] | None:

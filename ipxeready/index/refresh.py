@@ -14,6 +14,7 @@ from ipxeready.index.models import (
     SourceFile,
     check_storable,
 )
+from ipxeready.index.rows import delete, insert
 from ipxeready.index.sources import Source, Text
 from ipxeready.storage import intents
 from ipxeready.storage.broken import FileBroken, RecordBroken
@@ -213,21 +214,18 @@ def replace_rows(
             good.append(key)
     drop_rows(source, good + gone)
     for model in source.models:
-        mine = [row for row in rows if type(row) is model]
-        model._default_manager.bulk_create(mine, batch_size=_BATCH)
+        insert(model, [row for row in rows if type(row) is model])
     for part in _chunks(changed + gone):
-        IndexedRecord.objects.filter(source=source.name, key__in=part).delete()
-        Problem.objects.filter(
-            source=source.name, record__in=part, code="record.broken"
-        ).delete()
-    IndexedRecord.objects.bulk_create(
+        delete(IndexedRecord, "key", part, source=source.name)
+        delete(Problem, "record", part, source=source.name, code="record.broken")
+    insert(
+        IndexedRecord,
         [
             IndexedRecord(source=source.name, key=key, digest=entries[key].digest)
             for key in changed
         ],
-        batch_size=_BATCH,
     )
-    Problem.objects.bulk_create(problems)
+    insert(Problem, problems)
 
 
 def checked_rows(source: Source, text: Text, key: str) -> list[Model]:
@@ -242,7 +240,7 @@ def drop_rows(source: Source, keys: list[str]) -> None:
     """Remove the rows of these records."""
     for part in _chunks(keys):
         for model in source.models:
-            model._default_manager.filter(record__in=part).delete()
+            delete(model, "record", part)
 
 
 def cross_check(source: Source, text: Text) -> None:

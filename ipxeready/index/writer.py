@@ -268,7 +268,7 @@ class Transaction:
         row = SourceFile.objects.filter(pk=draft.source.name).first() or SourceFile(
             name=draft.source.name, path=str(change.path)
         )
-        sha = intents.sha(change.after)
+        sha = change.after_sha
         stamp(row, seen, sha)
         with writable():
             row.save()

@@ -35,10 +35,10 @@ class Fingerprint(NamedTuple):
         return seen_ns - newest < grain
 
 
-def fingerprint(path: Path) -> Fingerprint | None:
+def fingerprint(path: Path | str) -> Fingerprint | None:
     """The fingerprint of the file behind `path`, None when there is none."""
     try:
-        return Fingerprint.from_stat(path.stat())
+        return Fingerprint.from_stat(os.stat(path))  # noqa: PTH116 - hot path
     except OSError:
         # Not there, or not to be reached: reading it says why.
         return None

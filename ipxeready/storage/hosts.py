@@ -31,6 +31,11 @@ class HostsText:
         self._void: dict[int, tuple[str, int]] | None = None
         self._ends = {b"\n": 0, b"\r\n": 0}
         self._lines: list[HostsLine] | None = None
+        self._rendered: bytes | None = None
+        #: The lines as they were at `mark`.
+        self._marked: list[HostsLine] | None = None
+        #: The first position that was changed since `mark`, if any.
+        self._first_changed: int | None = None
         for raw in hostsread.split(content):
             self._add(raw)
 
@@ -41,9 +46,42 @@ class HostsText:
             self._lines = parse(self.render())
         return list(self._lines)
 
+    def mark(self) -> int:
+        """The present end, for `added_since`."""
+        self._first_changed = None
+        self._marked = self._lines
+        return len(self._raws)
+
+    def added_since(self, mark: int) -> list[HostsLine] | None:
+        """The new lines at the end, where nothing else has changed since and no other line feels them; else None.
+
+        Such a line binds machines and a name that stand nowhere else, and fixes no address.
+        """
+        if self._first_changed is not None and self._first_changed < mark:
+            return None
+        added: list[HostsLine] = []
+        number = self._number(mark - 1) if mark else 0
+        for at in range(mark, len(self._raws)):
+            line = self._parsed(at)
+            if line.kind != "entry" or not line.hostname or line.ips:
+                return None
+            found = [
+                *(self._by_mac[mac] for mac in line.macs),
+                self._by_name[line.hostname],
+            ]
+            if any(positions != [at] for positions in found):
+                return None
+            number += 1
+            added.append(HostsLine(number, self._raw(at), *line[:6]))
+        if self._marked is not None:
+            self._lines = self._marked = [*self._marked, *added]
+        return added
+
     def render(self) -> bytes:
         """The file's bytes."""
-        return b"".join(raw for raw in self._raws if raw is not None)
+        if self._rendered is None:
+            self._rendered = b"".join(raw for raw in self._raws if raw is not None)
+        return self._rendered
 
     def line_of(self, mac: str) -> HostsLine | None:
         """The line that decides for `mac`: the last one that is not void."""
@@ -228,7 +266,9 @@ class HostsText:
         self._set(len(self._raws) - 1, raw)
 
     def _set(self, at: int, raw: bytes | None) -> None:
-        self._lines = None
+        self._lines = self._rendered = None
+        if self._first_changed is None or at < self._first_changed:
+            self._first_changed = at
         if (old := self._raws[at]) is not None:
             self._count(old, -1)
             self._file(at, parse_line(old), remove=True)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,11 @@ class Change:
     after: bytes
     mode: int
     in_place: bool = False
+
+    @cached_property
+    def after_sha(self) -> str:
+        """Digest of the new content."""
+        return sha(self.after)
 
 
 @dataclass
@@ -136,7 +142,7 @@ def _write_intent(
             {
                 "path": str(change.path),
                 "before": None if change.before is None else sha(change.before),
-                "after": sha(change.after),
+                "after": change.after_sha,
                 "mode": change.mode,
                 "in_place": change.in_place,
             }

@@ -258,8 +258,7 @@ class YamlText:
                 raise _uneditable(last.key, "its last line has no end; end it")
             parts[-1] = ended
             self._by_key = None
-        line = sum(part.text.count("\n") for part in parts) + 1
-        part = Part(text, key, line)
+        part = Part(text, key, _end(parts))
         if not yamledit.same(_parse(part), new):
             raise _uneditable(key, "its fields have types that YAML text cannot carry")
         self._parts = [*parts, part]
@@ -364,6 +363,16 @@ def _parse(part: Part) -> Any:
     if value is None:
         raise FileBroken(f"{part.key}: not one record", part.line)
     return value[part.key or ""]
+
+
+def _end(parts: list[Part]) -> int:
+    """The number of the line behind the last part."""
+    lines = 0
+    for part in reversed(parts):
+        lines += part.text.count("\n")
+        if part.line:
+            return part.line + lines
+    return lines + 1
 
 
 def _uneditable(key: str, why: str) -> RecordBroken:

@@ -17,6 +17,8 @@ _KEY = r"""(?:"(?:[^"\\\n]|\\[^\n])*"|'(?:[^'\n]|'')*'|[^\s#"'\[\]{},&*!|>%@`?:-
 _ODD = re.compile(
     r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
 )
+#: The ASCII characters that are none of these.
+_USUAL = bytes([0x0A, 0x0D, *range(0x20, 0x7F)])
 _LONE_CR = re.compile(r"\r(?!\n)")
 _KEEP = re.compile(r"[|>][0-9]?\+")
 _BLANK = re.compile(r"(?:[ ]*(?:#[^\n]*)?\r?(?:\n|\Z))*")
@@ -65,8 +67,14 @@ def _odd(text: str) -> bool:
         or any(f"\n{mark}" in text for mark in marks)
         or ("\r" in text and _LONE_CR.search(text) is not None)
         or ("+" in text and _KEEP.search(text) is not None)
-        or _ODD.search(text) is not None
+        or _odd_character(text)
     )
+
+
+def _odd_character(text: str) -> bool:
+    if text.isascii():
+        return bool(text.encode().translate(None, _USUAL))
+    return _ODD.search(text) is not None
 
 
 def split(text: str, top: str) -> Pieces | None:
@@ -85,7 +93,8 @@ def split(text: str, top: str) -> Pieces | None:
         return None
     end = text.find("\n", head.end())
     body_at = len(text) if end < 0 else end + 1
-    if re.compile(r"^[^\s#]", re.MULTILINE | re.ASCII).search(text, body_at):
+    # A pattern that begins with a line end is found by a plain search for that, much faster than `^`.
+    if re.compile(r"\n[^\s#]", re.ASCII).search(text, max(0, body_at - 1)):
         return None  # another top key
     first = _FIRST.search(text, body_at)
     if first is None:
@@ -124,14 +133,13 @@ def _split_body(text: str, body_at: int, indent: int) -> Pieces | None:
 
 def _shallow(text: str, body_at: int, indent: int) -> Iterator[tuple[int, int]]:
     """Offset and number of each line that stands as deep as the records or less deep and says something."""
-    deep = " " * (indent + 1)
-    at = body_at
-    for number, line in enumerate(text[body_at:].split("\n")):
-        if not line.startswith(deep):
-            bare = line.lstrip(" ")
-            if bare and bare[0] not in "#\r":
-                yield at, number
-        at += len(line) + 1
+    line, before = 0, body_at
+    pattern = re.compile(rf"\n {{0,{indent}}}[^ \r\n#]")
+    for match in pattern.finditer(text, body_at - 1):
+        at = match.start() + 1
+        line += text.count("\n", before, at)
+        before = at
+        yield at, line
 
 
 def _key_text(raw: str) -> str | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
+from django.conf import settings
 from django.http import (
     Http404,
     HttpRequest,
@@ -14,7 +16,7 @@ from django.http import (
     JsonResponse,
 )
 from django.template.response import SimpleTemplateResponse
-from django.urls import resolve
+from django.urls import ResolverMatch, resolve
 
 from ipxeready import index
 from ipxeready.errors import ApplicationError
@@ -39,6 +41,7 @@ set menu-timeout 5000
 class FirmwareMiddleware:
     """Answers what firmware asks on any Host, past redirects, sessions, cookies and CSRF.
 
+    The index is not refreshed here: the view of /boot-vars does that, unless it knows the answer.
     It must be the first of the list. A booting machine calls by whatever name or address
     it has, may send no Host or a malformed one, and cannot do anything with a page.
     """
@@ -53,9 +56,12 @@ class FirmwareMiddleware:
         if path is None or (path[2] and "verbose" in request.GET):
             return self.get_response(request)
         try:
-            if path[1]:
-                self._refresh()
-            match = resolve(request.path_info)
+            # The two that all machines ask again and again have few spellings.
+            match = (
+                _resolved(request.path_info, settings.ROOT_URLCONF)
+                if path[1] or path[2]
+                else resolve(request.path_info)
+            )
             request.resolver_match = match
             view: GetResponse = match.func
             response = view(request, *match.args, **match.kwargs)
@@ -69,15 +75,10 @@ class FirmwareMiddleware:
             logger.exception("%s failed", request.path_info)
             return _failed(request) if path[1] else _plain("internal error", 500)
 
-    @staticmethod
-    def _refresh() -> None:
-        """Bring the index up to date; a boot goes on with the last good one."""
-        try:
-            index.ensure_fresh()
-        except Exception:
-            logger.exception(
-                "the index could not be refreshed; boots go on with the last good one"
-            )
+
+@lru_cache(maxsize=32)
+def _resolved(path: str, urlconf: str) -> ResolverMatch:
+    return resolve(path, urlconf)
 
 
 def _with_length(response: HttpResponseBase) -> HttpResponseBase:

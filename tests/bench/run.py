@@ -1,80 +1,167 @@
-"""`make bench`: figures of this machine, on a temporary root that goes afterwards.
+"""`make bench`: what the product costs on this machine at 100, 1,000 and 10,000 workers, side by side in one table.
 
-Start-up, one registration through the API, and /boot-vars for the machine that was registered.
+Each size has a root of its own, `manage.py serve` on loopback, and the things it is compared with on the same server.
+Figures are the best of a few (medians of changes): other work on the machine is not what is measured. Nothing is judged
+here; all that was started or made is gone afterwards.
 """
 
 from __future__ import annotations
 
-import http.client
-import json
+import argparse
+import signal
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
-from tests.served import Service
-
-REPEATS = 200
-
-
-def timed(call: Callable[[], object]) -> float:
-    """Milliseconds of one call."""
-    before = time.perf_counter()
-    call()
-    return (time.perf_counter() - before) * 1000
+from tests.bench import changes, data, disks, firmware, menu, processes
+from tests.bench.table import Table
 
 
-def line(what: str, values: list[float]) -> None:
-    """One figure: the median and the worst."""
-    worst = f", worst {max(values):.1f} ms of {len(values)}" if len(values) > 1 else ""
-    sys.stdout.write(f"{what:<34} {statistics.median(values):8.1f} ms{worst}\n")
+def main(words: list[str] | None = None) -> int:
+    """Measure and print; 0 when every answer was right."""
+    options = _options(words)
+    # `timeout` and CI end a run by SIGTERM: clean up then, too.
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return _run(options)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
-def main() -> int:
-    """Run it all; the exit status tells whether every answer was right."""
+def _run(options: argparse.Namespace) -> int:
+    begin = time.monotonic()
+    table = Table([f"{size:,} workers" for size in options.sizes])
     with tempfile.TemporaryDirectory(prefix="ipxeready-bench-") as folder:
-        service = Service(Path(folder) / "root", IPXE_SERVE_WORKERS="2")
-        try:
-            line("start on an empty root", [timed(service.start)])
-            return measure(service)
-        finally:
-            service.end()
+        for size in options.sizes:
+            _say(f"{size:,} workers ...")
+            _measure(Path(folder) / str(size), size, options, table)
+    notes = [_menu(options.menu)]
+    sys.stdout.write(f"{table}\n\n")
+    sys.stdout.write("\n".join([*notes, *_explained(options)]) + "\n")
+    sys.stdout.write(f"The whole run took {time.monotonic() - begin:.0f} s.\n")
+    return 0
 
 
-def measure(service: Service) -> int:
-    """Figures of a service that answers."""
-    token = (service.root / "config" / "cp-token").read_text().strip()
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
-    wrong: list[str] = []
+def _options(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("make bench", description=__doc__)
+    add = parser.add_argument
+    add("--sizes", type=int, nargs="+", default=[100, 1_000, 10_000])
+    add("--requests", type=int, default=3_000, help="of each load")
+    add("--rounds", type=int, default=3, help="of each load, the best counts")
+    add("--naive", type=int, default=12, help="requests of the naive way")
+    add("--times", type=int, default=5, help="registrations and edits")
+    add("--disks", type=int, default=100, help="of each way to make disks")
+    add("--menu", type=int, default=2, help="power-ons in the lab; 0: none")
+    return parser.parse_args(words)
 
-    def ask(method: str, path: str, expected: int, body: object = None) -> None:
-        data = None if body is None else json.dumps(body)
-        connection.request(method, path, data, headers)
-        answer = connection.getresponse()
-        text = answer.read()
-        if answer.status != expected:
-            wrong.append(f"{method} {path}: {answer.status} {text[:200]!r}")
 
-    def register(number: int) -> None:
-        mac = f"52:54:00:00:00:{number:02x}"
-        ask("POST", "/workers", 201, {"worker_id": f"bench-{number}", "mac": mac})
+def _say(words: str) -> None:
+    sys.stderr.write(f"{words}\n")
 
-    line("one registration", [timed(lambda n=n: register(n)) for n in range(1, 21)])
-    path = "/boot-vars?mac=52:54:00:00:00:01"
-    line("/boot-vars", [timed(lambda: ask("GET", path, 200)) for _ in range(REPEATS)])
-    line(
-        "/healthz", [timed(lambda: ask("GET", "/healthz", 200)) for _ in range(REPEATS)]
+
+def _measure(
+    folder: Path, size: int, options: argparse.Namespace, table: Table
+) -> None:
+    folder.mkdir()
+    with ExitStack() as stack:
+        agent = stack.enter_context(disks.node(folder / "node"))
+        layout = data.make_root(folder / "root", size, agent.port)
+        product = processes.product(layout.root, folder / "product.log")
+        stack.callback(product.stop)
+        cold = product.start()
+        product.stop()
+        table.add("start, no index yet", "s", [cold])
+        table.add("start, index there", "s", [product.start()])
+        plain = processes.plain(layout.root, folder / "plain.log")
+        stack.callback(plain.stop)
+        plain.start()
+        _add_load(table, product, plain, size, options)
+        plain.stop()
+        for memory in product.memory():
+            table.add(f"memory of the {memory.name}", "MB", [memory.pss, memory.rss])
+        _add_changes(table, product, layout, size, options)
+        made = disks.measure(product, agent, size, options.disks)
+        number = min(options.disks, size)
+        table.add(f"{number} disks: bare loop on the node", "s", [made.loop])
+        table.add(f"{number} disks: one by one", "s", [made.one_by_one])
+        table.add(f"{number} disks: one batch", "s", [made.batch])
+        ratio = made.batch / made.loop if made.batch else None
+        table.add(f"{number} disks: batch / bare loop", "x", [ratio])
+
+
+def _add_load(
+    table: Table,
+    product: processes.Server,
+    plain: processes.Server,
+    size: int,
+    options: argparse.Namespace,
+) -> None:
+    found = firmware.measure(
+        product,
+        plain,
+        size,
+        requests=options.requests,
+        naive=options.naive,
+        rounds=options.rounds,
     )
-    line(
-        "GET /workers", [timed(lambda: ask("GET", "/workers", 200)) for _ in range(20)]
-    )
-    connection.close()
-    for words in wrong[:3]:
-        sys.stderr.write(f"wrong answer: {words}\n")
-    return 1 if wrong else 0
+    titles = {
+        "empty": "empty view",
+        "again": "/boot-vars, 100 machines again and again",
+        "once": "/boot-vars, each machine once",
+        "naive": "naive way: YAML at each request",
+    }
+    for kind, title in titles.items():
+        table.add(title, "/s", [found[kind].rate])
+        table.add("    p50, p99", "ms", [found[kind].p50, found[kind].p99])
+    share = found["again"].rate / found["empty"].rate
+    table.add("/boot-vars / empty view", "x", [share])
+
+
+def _add_changes(
+    table: Table,
+    product: processes.Server,
+    layout: data.Layout,
+    size: int,
+    options: argparse.Namespace,
+) -> None:
+    kinds: dict[str, Callable[[], list[float]]] = {
+        "registration of a new MAC": lambda: changes.registrations(
+            product, size, options.times
+        ),
+        "edit of workers.yml until it is seen": lambda: changes.ledger_edits(
+            product, layout, options.times
+        ),
+        "edit of dhcp-hosts.conf until it is seen": lambda: changes.hosts_edits(
+            product, layout, options.times
+        ),
+    }
+    for title, measure in kinds.items():
+        times = [1000 * seconds for seconds in measure()]
+        table.add(title, "ms", [statistics.median(times), min(times)])
+
+
+def _menu(times: int) -> str:
+    title = "Power-on to menu (BIOS, iPXE in the card, QEMU without KVM): "
+    if not times:
+        return title + "not asked for."
+    reason = menu.why_not()
+    if reason:
+        return f"{title}not measured, it {reason}."
+    _say("power-on to menu ...")
+    return title + ", ".join(f"{seconds:.1f} s" for seconds in menu.measure(times))
+
+
+def _explained(options: argparse.Namespace) -> list[str]:
+    return [
+        f"Load: {firmware.PROCESSES} client processes with {firmware.CONNECTIONS} kept connections each, "
+        f"{options.requests} requests a round, best of {options.rounds} rounds taken in turn;",
+        "server: gunicorn as shipped (2 processes of 8 threads), the same for all views. Memory: own share (PSS), "
+        "resident (RSS). Changes: median, best.",
+    ]
 
 
 if __name__ == "__main__":

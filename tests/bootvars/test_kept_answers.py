@@ -15,6 +15,7 @@ from rest_framework.test import APIClient
 from agents import seen
 from agents.models import Agent
 from bootvars import runtime, views
+from ipxeready import index
 from ipxeready.actors import SYSTEM
 from ipxeready.conf import REPOSITORY
 from ipxeready.storage.paths import Layout
@@ -187,9 +188,23 @@ import os, sys, django
 django.setup()
 from django.db import connections
 connections["default"].settings_dict["NAME"] = os.environ["INDEX_OF_THE_TEST"]
+from ipxeready import index
 from ipxeready.actors import SYSTEM
 from workers.services import worker_boot_set
 for line in sys.stdin:
     worker_boot_set(actor=SYSTEM, worker_id="pc1", menu_timeout=int(line))
     print(line, end="", flush=True)
 """
+
+
+def test_an_index_that_cannot_be_refreshed_stops_no_boot(
+    kept: Ask, boot: Ask, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = kept(f"mac={M1}")
+
+    def broken(wait: bool = False) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(index, "ensure_fresh", broken)
+    layout.workers_yml.write_text(layout.workers_yml.read_text() + "# edited\n")
+    assert boot(f"mac={M1}") == known

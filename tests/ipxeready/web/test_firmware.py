@@ -8,8 +8,6 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from ipxeready import index
-
 pytestmark = pytest.mark.usefixtures("own_urls")
 
 HOSTS = [
@@ -66,16 +64,6 @@ def test_a_bug_never_becomes_a_page() -> None:
 def test_a_bug_with_format_json_is_json() -> None:
     answer = Client().get("/boot-vars?mac=bug&format=json")
     assert answer.json() == {"refused": "internal error"}
-
-
-def test_an_index_that_cannot_be_refreshed_stops_no_boot(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def broken(wait: bool = False) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr(index, "ensure_fresh", broken)
-    assert Client().get("/boot-vars").content == b"#!ipxe\n"
 
 
 def test_a_missing_file_is_plain_text() -> None:
