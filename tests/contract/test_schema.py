@@ -122,9 +122,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(
-    tmp_path_factory: pytest.TempPathFactory, node: RealNode
-) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory, node: RealNode) -> Iterator[Site]:
     root = tmp_path_factory.mktemp("schema") / "root"
     environ = {"IPXE_CP_AGENT_TIMEOUT": "2", "IPXE_SERVE_WORKERS": "1"}
     with room(root, **environ) as service:
