@@ -80,6 +80,8 @@ class Capabilities(TypedDict):
     reflink: bool
     free_bytes: int
     total_bytes: int
+    making: NotRequired[list[str]]
+    """Images that some call is making right now, by file name: no target yet, and not given up either."""
 
 
 class Master(TypedDict):

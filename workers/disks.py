@@ -37,7 +37,14 @@ from workers import selectors
 from workers.choices import CREATING, DiskType
 from workers.ledger import disk_change, disk_drop, record_get, record_put
 from workers.models import Worker
-from workers.settle import backing_of, mark, settle_disk, target_of
+from workers.settle import (
+    backing_of,
+    image_of,
+    look,
+    mark,
+    settle_disk,
+    still_making,
+)
 from workers.validators import check_os, shown
 
 log = logging.getLogger(__name__)
@@ -241,7 +248,7 @@ def _ask_again(
 def look_again(agent: Agent, iqn: str) -> protocol.Target | None:
     """Whether a node whose answer was lost has made the target all the same; Unavailable when it cannot be asked."""
     try:
-        return target_of(agent, iqn)
+        making, targets = look(agent)
     except ApplicationError as error:
         raise Unavailable(
             f"node {agent.id} did not answer, and cannot be asked whether it made "
@@ -249,6 +256,11 @@ def look_again(agent: Agent, iqn: str) -> protocol.Target | None:
             "node answers again, at the next try or the next start.",
             code=UNSETTLED,
         ) from error
+    target = next((target for target in targets if target["iqn"] == iqn), None)
+    if target is None and image_of(iqn) in making:
+        words = still_making(agent.id, iqn).message
+        raise Unavailable(f"its answer was lost: {words}", code=UNSETTLED)
+    return target
 
 
 def _failed(actor: Actor, worker_id: str, disk: dict[str, Any], words: str) -> None:

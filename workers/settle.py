@@ -15,9 +15,10 @@ from agents.selectors import agent_get
 from agents.together import ask_all
 from audit.services import record_quietly
 from ipxeready.actors import SYSTEM
-from ipxeready.errors import ApplicationError
+from ipxeready.errors import ApplicationError, Unavailable, UpstreamFailed
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
+from ipxeready.storage import iqn as iqns
 from ipxeready.storage.inflight import claim
 from workers import selectors
 from workers.choices import CREATING
@@ -38,6 +39,33 @@ def mark(worker_id: str, os: str) -> str:
 def target_of(agent: Agent, iqn: str) -> Target | None:
     """The target of that name on a node, None when the node has none."""
     return next((t for t in NodeClient(agent).targets() if t["iqn"] == iqn), None)
+
+
+def image_of(iqn: str) -> str:
+    """The file behind a disk's target: the last part of its name."""
+    return iqn.rpartition(":")[2].lower() + iqns.IMAGE_SUFFIX
+
+
+def look(agent: Agent) -> tuple[set[str], list[Target]]:
+    """What a node is making right now, by file name, and its targets.
+
+    In this order: what is in neither was not made, and nobody is at it any more.
+    """
+    client = NodeClient(agent)
+    try:
+        making = set(client.capabilities().get("making") or ())
+    except UpstreamFailed:
+        making = set()  # an agent that is not ours to the letter: its targets count
+    return making, client.targets()
+
+
+def still_making(agent_id: str, iqn: str) -> Unavailable:
+    """The node goes on with a copy whose answer nobody waits for any more."""
+    return Unavailable(
+        f"node {agent_id} is still making {iqn}. The disk stays `creating`; it is settled at "
+        "the next try or the next start after that",
+        code="disk.making",
+    )
 
 
 def backing_of(target: Target) -> str | None:
@@ -74,8 +102,13 @@ def settle(disks: Sequence[Disk]) -> dict[int, ApplicationError]:
             answer = answers[disk.agent]
             if isinstance(answer, ApplicationError):
                 failed[disk.pk] = answer
+                continue
+            making, targets = answer
+            target = targets.get(disk.iqn)
+            if target is None and image_of(disk.iqn) in making:
+                failed[disk.pk] = still_making(disk.agent, disk.iqn)
             else:
-                known.append((disk, answer.get(disk.iqn)))
+                known.append((disk, target))
         if known:
             with writing(actor=SYSTEM, op="worker.disk.create") as tx:
                 tx.yaml("workers")  # a broken file refuses all of them, not each
@@ -87,26 +120,25 @@ def settle(disks: Sequence[Disk]) -> dict[int, ApplicationError]:
     return failed
 
 
-def _targets(names: set[str]) -> dict[str, dict[str, Target] | ApplicationError]:
-    """The targets of each node by IQN."""
-    found: dict[str, dict[str, Target] | ApplicationError] = {}
+_Seen = tuple[set[str], dict[str, Target]]
+
+
+def _targets(names: set[str]) -> dict[str, _Seen | ApplicationError]:
+    """What each node is making, and its targets by IQN."""
+    found: dict[str, _Seen | ApplicationError] = {}
     nodes = []
     for name in names:
         try:
             nodes.append(agent_get(name))
         except ApplicationError as error:
             found[name] = error
-    answers = ask_all(
-        nodes,
-        lambda agent: NodeClient(agent).targets(),
-        settings.IPXE.agent_timeout,
-    )
+    answers = ask_all(nodes, look, settings.IPXE.agent_timeout)
     for name, answer in answers.items():
-        found[name] = (
-            answer
-            if isinstance(answer, ApplicationError)
-            else {target["iqn"]: target for target in answer}
-        )
+        if isinstance(answer, ApplicationError):
+            found[name] = answer
+        else:
+            making, targets = answer
+            found[name] = making, {target["iqn"]: target for target in targets}
     return found
 
 

@@ -66,6 +66,10 @@ class Node:
         """The image is made, or not."""
         self._making.discard(filename)
 
+    def making(self) -> list[str]:
+        """The images that are being made right now."""
+        return sorted(self._making.copy())
+
     def is_making(self, filename: str) -> bool:
         """Whether some call is making that image right now."""
         return filename.lower() in self._making

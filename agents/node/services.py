@@ -20,6 +20,7 @@ def capabilities(node: Node) -> Capabilities:
     """What this node can do, measured now; Unavailable when its target system does not answer."""
     node.backend.check()
     free, total = node.images.room()
+    making = node.making()
     return {
         "backend": node.backend.name,
         "cd": node.backend.cd,
@@ -31,6 +32,7 @@ def capabilities(node: Node) -> Capabilities:
         "reflink": node.images.reflink(),
         "free_bytes": free,
         "total_bytes": total,
+        "making": making,
     }
 
 
@@ -270,8 +272,13 @@ def _file_to_delete(node: Node, target: Target) -> tuple[str, tuple[int, int]] |
 
 def _delete_rest(node: Node, iqn: str, name: str, delete_file: bool) -> Deleted:
     """No such target: an error, unless its image is still to be deleted."""
+    if node.is_making(name + iqns.IMAGE_SUFFIX):
+        raise Conflict(
+            f"{name}{iqns.IMAGE_SUFFIX} is being made right now; delete it when that is done.",
+            code="file.making",
+        )
     entry = node.images.find(name + iqns.IMAGE_SUFFIX) if delete_file else None
-    if entry is None or node.is_making(entry.name):
+    if entry is None:
         raise NotFound(f"there is no target {iqn} on this node.", code="target.missing")
     backing = node.images.path(entry.name)
     for other in node.backend.targets():

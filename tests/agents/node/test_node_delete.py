@@ -275,3 +275,19 @@ def _raise(error: Exception) -> Callable[..., None]:
         raise error
 
     return call
+
+
+def test_an_image_that_is_being_made_is_told_and_not_deleted(files: Lab) -> None:
+    """The copy goes on after its caller is gone: until it is done there is neither an image nor nothing."""
+    name = "worker-01.debian"
+    assert files.client.get("/capabilities").json()["making"] == []
+    with files.node.changing():
+        files.node.reserve(f"{name}.img")
+    assert files.client.get("/capabilities").json()["making"] == [f"{name}.img"]
+    for query in ("", "&delete_file=true", "&force=true"):
+        answer = files.client.delete(f"/lun?iqn={BASE}:{name}{query}")
+        assert answer.status_code == 409
+        assert "being made" in answer.json()["detail"]
+    with files.node.changing():
+        files.node.release(f"{name}.img")
+    assert files.client.delete(f"/lun?iqn={BASE}:{name}").status_code == 404
