@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from ipxeready.actors import Actor
-from ipxeready.errors import ApplicationError, Conflict
+from ipxeready.errors import ApplicationError, Conflict, Unavailable
 from ipxeready.index import Grouped
-from ipxeready.index.writer import Transaction
+from ipxeready.index.writer import EDITED_NOW, Transaction
 from workers import selectors
 from workers.adapters import normalized, serial
 from workers.dnsmasq import reload_after
@@ -17,6 +17,8 @@ from workers.ledger import broken_hostnames, refuse_broken
 
 #: Seconds that a booting machine waits for a reload that hangs.
 PATIENCE = 2.0
+#: Somebody saves a file at this very moment: the next try sees the edit and goes on.
+_TRIES = 4
 
 
 class RegistrationFull(Conflict):
@@ -40,7 +42,14 @@ def register(actor: Actor, mac: str, hostname: str | None = None) -> str:
     Returns the hostname that it is bound to now. What the claim is worth is decided under the lock.
     Raises RegistrationFull at the limit and Unavailable when files or lock do not allow it; then nothing was written.
     """
-    return _waiting.submit(actor, Arrival(mac, hostname, actor.client))
+    arrival = Arrival(mac, hostname, actor.client)
+    for _ in range(_TRIES - 1):
+        try:
+            return _waiting.submit(actor, arrival)
+        except Unavailable as error:
+            if error.code != EDITED_NOW:
+                raise
+    return _waiting.submit(actor, arrival)
 
 
 def _handle(tx: Transaction, arrivals: list[Arrival]) -> list[str | Exception]:

@@ -89,7 +89,7 @@ def _one_hostname(values: list[str]) -> str | None:
 
 
 def _by_hostname(hostname: str | None) -> Answer:
-    worker = selectors.worker_named(hostname) if hostname else None
+    worker = _worker_named(hostname) if hostname else None
     if worker is None:
         return Answer(plain=True)
     _refuse_conflict(worker.hostname)
@@ -118,12 +118,12 @@ def _by_mac(
             about=binding.hostname,
             worker_id=binding.hostname,
         )
-    worker = selectors.worker_named(binding.hostname)
+    worker = _worker_named(binding.hostname)
     if worker is None:
         if not (changes and auto_register_enabled()):
             return Answer()
         register(actor, mac)
-        worker = selectors.worker_named(binding.hostname)
+        worker = _worker_named(binding.hostname)
     if worker is None:
         return Answer()
     return Answer(worker.hostname, _values(worker, bound=True), plain=not stale)
@@ -135,15 +135,27 @@ def _unbound(actor: Actor, mac: str, hostname: str | None, changes: bool) -> Ans
             "the hostname that this machine sends is bound to another machine"
         )
     if not auto_register_enabled() or not changes:
-        claimed = selectors.worker_named(hostname) if hostname else None
+        claimed = _worker_named(hostname) if hostname else None
         if claimed is None:
             return Answer()
         return Answer(claimed.hostname, _values(claimed, bound=False))
     name = register(actor, mac, hostname)
-    worker = selectors.worker_named(name)
+    worker = _worker_named(name)
     if worker is None:
         return Answer()
     return Answer(worker.hostname, _values(worker, bound=True))
+
+
+def _worker_named(hostname: str) -> Worker | None:
+    """The worker with that hostname; a hand edit that gave it to two lets neither machine have a disk."""
+    found = selectors.workers_named(hostname)
+    if len(found) > 1:
+        names = ", ".join(worker.worker_id for worker in found)
+        raise Refused(
+            f"the hostname {hostname} belongs to {names} in state/workers.yml; no machine gets "
+            "its disk until each has its own"
+        )
+    return found[0] if found else None
 
 
 def _refuse_conflict(hostname: str) -> None:

@@ -20,7 +20,7 @@ PART = 500
 # What each boot and each item of a batch asks.
 _by_id = Compiled(lambda name: Worker.objects.filter(pk=name).order_by("pk")[:1])
 _named = Compiled(
-    lambda hostname: Worker.objects.filter(hostname=hostname).order_by("pk")[:1]
+    lambda hostname: Worker.objects.filter(hostname=hostname).order_by("pk")
 )
 _bound = Compiled(
     lambda mac: Binding.objects.filter(mac=mac, effective=True).order_by("-pk")[:1]
@@ -52,6 +52,11 @@ def no_worker(worker_id: str) -> NotFound:
 def worker_named(hostname: str) -> Worker | None:
     """The worker with that hostname."""
     return _named.first(hostname.lower())
+
+
+def workers_named(hostname: str) -> list[Worker]:
+    """Every worker with that hostname: more than one only after a hand edit."""
+    return _named(hostname.lower())
 
 
 def binding_of(mac: str) -> Binding | None:

@@ -32,6 +32,8 @@ from ipxeready.storage.fingerprint import Fingerprint, fingerprint
 from ipxeready.storage.paths import Layout
 
 log = logging.getLogger(__name__)
+#: Code of the refusal when a hand edit came between our reading and our writing: the next try sees it.
+EDITED_NOW = "state.edited"
 _local = threading.local()
 #: Parsed texts of the last writes by file, good while fingerprint and digest stand. Used under the state lock only.
 _texts: dict[tuple[str, str], tuple[Fingerprint, str, bytes, Text]] = {}
@@ -293,7 +295,7 @@ class Transaction:
 def _edited_now(path: Path) -> Unavailable:
     return Unavailable(
         f"{path} was edited by hand this very moment. Nothing was changed; try again.",
-        code="state.busy",
+        code=EDITED_NOW,
     )
 
 

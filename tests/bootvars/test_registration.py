@@ -297,3 +297,27 @@ def test_a_room_of_a_thousand_is_served_in_one_write(layout: Layout) -> None:
     lines = live_hosts(layout)
     assert len(lines) == 1000
     assert lines[999] == "52:54:00:10:03:e7,worker-1000"
+
+
+def test_an_edit_in_the_middle_does_not_cost_a_registration(
+    layout: Layout, boot: Ask
+) -> None:
+    edits = [f"{M2},worker-07\n", f"{M3},worker-08\n"]
+
+    def edit(point: str) -> None:
+        if point == "prepared" and edits:
+            with layout.dhcp_hosts.open("a") as hosts:
+                hosts.write(edits.pop())
+
+    faults.install(edit)
+    try:
+        script = boot(f"mac={M1}")
+    finally:
+        faults.install(None)
+    assert "set hostname worker-09\n" in script
+    assert edits == []
+    assert live_hosts(layout) == [
+        f"{M3},worker-08",
+        f"{M2},worker-07",
+        f"{M1},worker-09",
+    ]

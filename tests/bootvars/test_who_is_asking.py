@@ -356,3 +356,14 @@ def test_parameters_beyond_all_measure_get_a_script(
     )
     assert answer.status_code == 200
     assert answer.content.startswith(b"#!ipxe\n")
+
+
+def test_a_hostname_of_two_records_gets_no_disk(site: Layout, boot: Ask) -> None:
+    twin = record("worker-01") + record("copied", "worker-01") + record("worker-02")
+    site.workers_yml.write_text("workers:\n" + twin)
+    told = boot(f"mac={M1}")
+    assert refused(told)
+    assert "copied" in told
+    assert refused(boot("hostname=worker-01"))
+    site.workers_yml.write_text("workers:\n" + record("worker-01"))
+    assert f"set base-iqn {IQN}\n" in boot(f"mac={M1}")
