@@ -6,14 +6,19 @@ import re
 from pathlib import Path
 
 import pytest
+from django.urls import resolve
 
+from audit.choices import OPERATIONS
 from ipxeready import conf
 from ipxeready.conf import REPOSITORY
+from tests.commands_doc import commands
 
 DOCUMENTS = sorted(
     path for folder in (REPOSITORY, REPOSITORY / "docs") for path in folder.glob("*.md")
 )
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+#: Of the agent, which has its own addresses, and of what is not there yet.
+NOT_OURS = ("/lun", "/capabilities", "/logs", "/jobs")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 
 
@@ -63,6 +68,54 @@ def test_every_make_target_that_documents_name_is_there() -> None:
     for path in DOCUMENTS:
         named = set(re.findall(r"`make ([a-z0-9-]+)", path.read_text(encoding="utf-8")))
         assert named <= targets, path.name
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_address_that_documents_name_is_served(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    named = re.findall(r"`(?:GET|POST|PUT|DELETE) (/[^`\s]*)", text)
+    named += re.findall(r"\$url(/[^\"\s`]*)", text)
+    for address in named:
+        if any(address.startswith(start) for start in NOT_OURS):
+            continue
+        asked = re.sub(r"\?.*|\{format\}", "", address)
+        asked = re.sub(r"\{\w+\}|<\w+>|\.\.\.", "x", asked)
+        resolve(asked if asked.startswith("/") else f"/{asked}")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_that_documents_name_is_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:manage\.py|^manage) ([a-z_]+)", text, re.MULTILINE))
+    assert named <= {*commands(), "check"}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_path_of_the_repository_that_documents_name_is_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for name in re.findall(r"(?<![\w/])(?:deploy|docs|tests)/[\w./*-]+", text):
+        assert list(REPOSITORY.glob(name.rstrip("./"))), name
+
+
+def test_every_document_is_reached_from_the_readme() -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    reached = {target.partition("#")[0] for target in LINK.findall(text)}
+    for path in DOCUMENTS:
+        name = str(path.relative_to(REPOSITORY))
+        assert name in reached or name == "README.md", name
+
+
+def test_every_operation_that_is_written_down_is_described() -> None:
+    text = (REPOSITORY / "docs" / "contract.md").read_text(encoding="utf-8")
+    ours = set(re.findall(r"`([a-z]+(?:\.[a-z_]+)+)`", text))
+    written = set()
+    for folder in ("ipxeready", "audit", "agents", "workers", "bootvars"):
+        for path in (REPOSITORY / folder).rglob("*.py"):
+            code = path.read_text(encoding="utf-8")
+            written |= set(re.findall(r"\bop=\"([a-z_.]+)\"", code))
+            written |= set(re.findall(r"log\.add\(\s*\"([a-z_.]+)\"", code))
+    assert len(written) > 15
+    assert written - ours <= set(OPERATIONS)
 
 
 def _anchor(heading: str) -> str:
