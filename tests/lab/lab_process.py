@@ -130,15 +130,23 @@ class Process:
             self._from = len(self._text)
 
     def type(self, *keys: str) -> None:
-        """Press keys on its standard input, no faster than a firmware without interrupts can read them."""
-        assert self._process.stdin
+        """Press keys on its standard input, no faster than a firmware without interrupts can read them.
+
+        Each arrow waits for the menu to follow it: on a busy machine the next one would be lost.
+        """
         for key in keys:
-            for byte in key.encode() if key.isprintable() else [key.encode()]:
-                self._process.stdin.write(
-                    byte if isinstance(byte, bytes) else bytes([byte])
-                )
-                self._process.stdin.flush()
+            said = len(self._text)
+            for part in key if key.isprintable() else [key]:
+                self._press(part.encode())
                 time.sleep(0.03)
+            if key.startswith("\x1b"):
+                with self._news:
+                    self._news.wait_for(lambda said=said: len(self._text) > said, 10)
+
+    def _press(self, code: bytes) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(code)
+        self._process.stdin.flush()
 
     def signal(self, number: int) -> None:
         """Send a signal."""
