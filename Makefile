@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 APT_RUN := python3-venv tgt dnsmasq-base ipxe iproute2
 APT_TEST := qemu-system-x86 qemu-utils qemu-block-extra ipxe-qemu seabios ovmf libiscsi-bin \
-	xfsprogs btrfs-progs e2fsprogs gettext \
+	xfsprogs btrfs-progs e2fsprogs gettext curl \
 	mmdebstrap fdisk mtools grub-efi-amd64-bin grub-pc-bin nginx-light systemd
 APT_SCREENSHOTS := chromium fonts-dejavu-core fonts-wqy-zenhei
 JOBS ?= 2

@@ -7,7 +7,6 @@ DHCP only when IFACE and RANGE are given.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 import signal
@@ -15,20 +14,18 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from ipxeready import conf, startup
+from ipxeready import conf, localnode, startup
 from ipxeready.children import Child, guarded
 from ipxeready.conf import REPOSITORY, SOCKET_MAX, ConfigError
 from ipxeready.reach import (
     answers,
     check_free,
     default_route_address,
-    fetch,
     interface_address,
     reachable,
 )
@@ -36,7 +33,6 @@ from ipxeready.startup import StartError
 from ipxeready.storage.paths import Layout
 from workers import dnsmasq_options
 
-NODE: Final = "local"
 FIRMWARE: Final = ("undionly.kpxe", "snponly.efi")
 FIRMWARE_FOLDER: Final = Path("/usr/lib/ipxe")
 #: Seconds for a part to answer; a cold index of ten thousand workers takes about five.
@@ -232,46 +228,16 @@ class Here:
         """Add the node `local` through the API, unless there is one."""
         portal = self.agent.iscsi_portal.host
         wildcard = portal in ("0.0.0.0", "::")  # noqa: S104
-        server = self._our_address() if wildcard else portal
-        for node in self._call("GET", "/agents"):
-            if node.get("id") == NODE:
-                if self.environ.get("IFACE") and node["iscsi_server"] != server:
-                    say(other_server(node["iscsi_server"], server))
-                return
-        token = secret(self.agent.agent_token, self.layout.agent_token)
-        node = self._call(
-            "POST", "/agents/probe", {"base_url": self.agent_url, "token": token}
+        hint = localnode.register(
+            localnode.Api(
+                self.url, secret(self.control.cp_token, self.layout.cp_token)
+            ),
+            base_url=self.agent_url,
+            token=secret(self.agent.agent_token, self.layout.agent_token),
+            iscsi_server=self._our_address() if wildcard else portal,
         )
-        self._call(
-            "POST",
-            "/agents",
-            {
-                "id": NODE,
-                "base_url": self.agent_url,
-                "token": token,
-                "iscsi_server": server,
-                "role": node["role"],
-                "tags": node["tags"],
-                "enabled": True,
-            },
-        )
-
-    def _call(self, method: str, path: str, body: Any = None) -> Any:
-        token = secret(self.control.cp_token, self.layout.cp_token)
-        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
-        data = None
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-            data = json.dumps(body).encode()
-        try:
-            return fetch(self.url + path, method, headers, data)
-        except urllib.error.HTTPError as error:
-            words = error.read().decode("utf-8", "replace")[:300]
-            message = f"the control plane refuses {method} {path}: {error.code} {words}"
-            raise StartError(message) from None
-        except OSError as error:
-            message = f"the control plane does not answer {method} {path}: {error}"
-            raise StartError(message) from None
+        if hint and self.environ.get("IFACE"):
+            say(hint)
 
     # --- running and ending ---------------------------------------------------
     def greeting(self) -> str:
@@ -326,15 +292,6 @@ class Here:
             ):
                 if left.is_socket() or left.suffix == ".lock":
                     left.unlink(missing_ok=True)
-
-
-def other_server(known: str, ours: str) -> str:
-    """The hint for a node `local` that was registered before the machines' card was known."""
-    return (
-        f"node {NODE} sends machines to {known or 'the host of its address'} for their disks, but on "
-        f"their network we are {ours}; if they do not reach the former: "
-        f".venv/bin/python manage.py agents edit {NODE} --iscsi-server {ours}"
-    )
 
 
 def secret(given: str, file: Path) -> str:

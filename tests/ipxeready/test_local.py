@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ipxeready import local
+from ipxeready import local, localnode
 from ipxeready.children import Child, guarded
 from ipxeready.conf import Endpoint
 from ipxeready.reach import (
@@ -67,7 +67,7 @@ def test_on_the_machines_card_disks_are_served_from_its_address(tmp_path: Path) 
 def test_a_node_known_under_another_address_is_told_with_the_command_that_mends_it() -> (
     None
 ):
-    hint = local.other_server("198.51.100.7", "192.0.2.1")
+    hint = localnode.other_server("198.51.100.7", "192.0.2.1")
     assert "198.51.100.7" in hint
     assert hint.endswith("agents edit local --iscsi-server 192.0.2.1")
 

@@ -26,7 +26,7 @@ SLOW = """
 import os, sys, time
 real = os.pwrite
 def slow(*words):
-    time.sleep(0.3)
+    time.sleep(float(os.environ.get("SLOW", "0.3")))
     return real(*words)
 os.pwrite = slow
 sys.argv = ["manage.py", "serve"]
