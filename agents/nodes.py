@@ -19,13 +19,14 @@ from agents.protocol import (
     DiskRequest,
     ScanResult,
     Target,
+    check_filename,
 )
 from agents.scheduler import check_named_node
 from agents.together import ask_all
 from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, VIEWER, Actor
 from ipxeready.errors import ApplicationError, Invalid, NodeRefused, UpstreamFailed
-from ipxeready.storage.iqn import check_iqn
+from ipxeready.storage.iqn import IMAGE_SUFFIX, check_iqn
 from ipxeready.storage.sizes import parse_size
 
 
@@ -115,7 +116,9 @@ def lun_create_disk(
         iqn=check_iqn(iqn),
         master=None if master is None else protocol.check_master(master),
         size=None if size is None else parse_size(size),
-        filename=filename,
+        filename=None
+        if filename is None
+        else check_filename(filename, suffix=IMAGE_SUFFIX, field="filename"),
     )
     check_named_node(agent, DISK)
     with _audited(actor, "lun.create_disk", agent=agent.id, **request.body()):
