@@ -9,6 +9,8 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from rest_framework.permissions import SAFE_METHODS
 
+from ipxeready.web.serializers import StrictSerializer
+
 
 class ApiSchema(AutoSchema):
     """Operations are named by method and path, so that no two share a name."""
@@ -28,6 +30,13 @@ class ApiSchema(AutoSchema):
             for status, words in refusals.items():
                 operation["responses"].setdefault(str(status), _refusal(words))
         return operation
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
+        """Strict bodies say so: an unknown field is refused."""
+        schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        if isinstance(serializer, StrictSerializer):
+            schema["additionalProperties"] = False
+        return schema
 
 
 def _refusal(words: str) -> dict[str, Any]:

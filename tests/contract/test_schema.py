@@ -32,6 +32,35 @@ PATHS = {
     "path": "boot",
 }
 QUERY = {"iqn": f"{BASE}:kept.debian", "mac": "52:54:00:00:00:01", "hostname": "pc1"}
+#: What makes a body succeed, for every other example.
+BODY = {
+    "worker_id": "fresh",
+    "hostname": None,
+    "arch": "x86_64",
+    "mac": "52:54:00:00:00:09",
+    "windows_iso": None,
+    "boot": {"menu_default": "shell"},
+    "type": "empty",
+    "os": "ubuntu",
+    "size": "1M",
+    "name": None,
+    "agent": "n",
+    "disk_agent": "n",
+    "targets": [{"worker_id": "pc1", "agent": "n"}],
+    "worker_ids": ["fresh"],
+    "delete_disk": True,
+    "ignore_missing_target": True,
+    "menu_default": None,
+    "menu_timeout": 100,
+    "id": "extra",
+    "iqn": f"{BASE}:made.debian",
+    "role": {"disk": True},
+    "tags": ["stgt"],
+    "token": None,
+    "iscsi_server": "127.0.0.1",
+    "agent_id": None,
+    "base_url": "http://127.0.0.1:9",
+}
 #: Nobody listens here: what an address must not lead to is another machine.
 NOWHERE = "http://127.0.0.1:9"
 #: What the contract has for nodes that are gone or full; the schema must tell each.
@@ -74,7 +103,13 @@ def _known_query(context: Any, values: Any) -> Any:
 
 @schema.hook("map_body")
 def _loopback_only(context: Any, body: Any) -> Any:
-    """Addresses lead to this machine; without a change the body keeps its shape."""
+    """Addresses lead to this machine; every second body is one that could succeed."""
+    if isinstance(body, dict) and len(repr(body)) % 2:
+        body = {name: BODY.get(name, value) for name, value in body.items()}
+        if {"type", "iqn"} & set(body) and "iso" not in body:
+            body["size"] = BODY["size"]
+            body.pop("master", None)
+            body.pop("filename", None)
     if isinstance(body, dict) and isinstance(body.get("base_url"), str):
         url = body["base_url"]
         if len(url) % 2 or "://" in url:
