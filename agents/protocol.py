@@ -82,6 +82,8 @@ class Capabilities(TypedDict):
     total_bytes: int
     making: NotRequired[list[str]]
     """Images that some call is making right now, by file name: no target yet, and not given up either."""
+    removing: NotRequired[list[str]]
+    """Targets that some call is taking off right now, by IQN: still listed, and not for long."""
 
 
 class Master(TypedDict):

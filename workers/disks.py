@@ -43,7 +43,7 @@ from workers.settle import (
     look,
     mark,
     settle_disk,
-    still_making,
+    still_at_it,
 )
 from workers.validators import check_os, shown
 
@@ -248,7 +248,7 @@ def _ask_again(
 def look_again(agent: Agent, iqn: str) -> protocol.Target | None:
     """Whether a node whose answer was lost has made the target all the same; Unavailable when it cannot be asked."""
     try:
-        making, targets = look(agent)
+        busy, targets = look(agent)
     except ApplicationError as error:
         raise Unavailable(
             f"node {agent.id} did not answer, and cannot be asked whether it made "
@@ -257,8 +257,8 @@ def look_again(agent: Agent, iqn: str) -> protocol.Target | None:
             code=UNSETTLED,
         ) from error
     target = next((target for target in targets if target["iqn"] == iqn), None)
-    if target is None and image_of(iqn) in making:
-        words = still_making(agent.id, iqn).message
+    if target is None and image_of(iqn) in busy:
+        words = still_at_it(agent.id, iqn).message
         raise Unavailable(f"its answer was lost: {words}", code=UNSETTLED)
     return target
 

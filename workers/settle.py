@@ -47,25 +47,33 @@ def image_of(iqn: str) -> str:
 
 
 def look(agent: Agent) -> tuple[set[str], list[Target]]:
-    """What a node is making right now, by file name, and its targets.
+    """What a node is at right now (images by file name, targets that go by IQN), and its targets.
 
-    In this order: what is in neither was not made, and nobody is at it any more.
+    In this order: what it was not at is as the targets say, and stays so.
     """
     client = NodeClient(agent)
     try:
-        making = set(client.capabilities().get("making") or ())
+        told = client.capabilities()
     except UpstreamFailed:
-        making = set()  # an agent that is not ours to the letter: its targets count
-    return making, client.targets()
+        return set(), client.targets()  # not ours to the letter: its targets count
+    busy = {*(told.get("making") or ()), *(told.get("removing") or ())}
+    return busy, client.targets()
 
 
-def still_making(agent_id: str, iqn: str) -> Unavailable:
-    """The node goes on with a copy whose answer nobody waits for any more."""
+def still_at_it(agent_id: str, iqn: str, status: str = CREATING) -> Unavailable:
+    """The node goes on with what nobody waits for any more."""
+    does = "making" if status == CREATING else "deleting"
     return Unavailable(
-        f"node {agent_id} is still making {iqn}. The disk stays `creating`; it is settled at "
+        f"node {agent_id} is still {does} {iqn}. The disk stays `{status}`; it is settled at "
         "the next try or the next start after that",
-        code="disk.making",
+        code="disk.busy",
     )
+
+
+def _is_at_it(disk: Disk, busy: set[str], target: Target | None) -> bool:
+    if disk.status == CREATING:
+        return target is None and image_of(disk.iqn) in busy
+    return target is not None and disk.iqn in busy
 
 
 def backing_of(target: Target) -> str | None:
@@ -103,10 +111,10 @@ def settle(disks: Sequence[Disk]) -> dict[int, ApplicationError]:
             if isinstance(answer, ApplicationError):
                 failed[disk.pk] = answer
                 continue
-            making, targets = answer
+            busy, targets = answer
             target = targets.get(disk.iqn)
-            if target is None and image_of(disk.iqn) in making:
-                failed[disk.pk] = still_making(disk.agent, disk.iqn)
+            if _is_at_it(disk, busy, target):
+                failed[disk.pk] = still_at_it(disk.agent, disk.iqn, disk.status)
             else:
                 known.append((disk, target))
         if known:
@@ -124,7 +132,7 @@ _Seen = tuple[set[str], dict[str, Target]]
 
 
 def _targets(names: set[str]) -> dict[str, _Seen | ApplicationError]:
-    """What each node is making, and its targets by IQN."""
+    """What each node is at, and its targets by IQN."""
     found: dict[str, _Seen | ApplicationError] = {}
     nodes = []
     for name in names:
@@ -137,8 +145,8 @@ def _targets(names: set[str]) -> dict[str, _Seen | ApplicationError]:
         if isinstance(answer, ApplicationError):
             found[name] = answer
         else:
-            making, targets = answer
-            found[name] = making, {target["iqn"]: target for target in targets}
+            busy, targets = answer
+            found[name] = busy, {target["iqn"]: target for target in targets}
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import Counter
 from collections.abc import Iterator
 
 from agents.node.backends import Backend
@@ -39,7 +40,9 @@ class Node:
         self.unbuilt = False
         """The rebuild at the start did not run; the watch will try again."""
         self._lock = threading.RLock()
+        self._guard = threading.Lock()
         self._making: set[str] = set()
+        self._removing: Counter[str] = Counter()
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -69,6 +72,24 @@ class Node:
     def making(self) -> list[str]:
         """The images that are being made right now."""
         return sorted(self._making.copy())
+
+    @contextlib.contextmanager
+    def taking_off(self, iqn: str) -> Iterator[None]:
+        """A target is being taken off, from before the lock until it is gone or has stayed."""
+        with self._guard:
+            self._removing[iqn] += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._removing[iqn] -= 1
+                if not self._removing[iqn]:
+                    del self._removing[iqn]
+
+    def removing(self) -> list[str]:
+        """The targets that are being taken off right now."""
+        with self._guard:
+            return sorted(self._removing)
 
     def is_making(self, filename: str) -> bool:
         """Whether some call is making that image right now."""

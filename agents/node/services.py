@@ -20,7 +20,7 @@ def capabilities(node: Node) -> Capabilities:
     """What this node can do, measured now; Unavailable when its target system does not answer."""
     node.backend.check()
     free, total = node.images.room()
-    making = node.making()
+    making, removing = node.making(), node.removing()
     return {
         "backend": node.backend.name,
         "cd": node.backend.cd,
@@ -33,6 +33,7 @@ def capabilities(node: Node) -> Capabilities:
         "free_bytes": free,
         "total_bytes": total,
         "making": making,
+        "removing": removing,
     }
 
 
@@ -132,6 +133,7 @@ def target_delete(
     name = iqns.split_target(iqn, node.base_iqn).name
     iqn = f"{node.base_iqn}:{name}"
     with (
+        node.taking_off(iqn),
         _logged(
             node, "lun.delete", iqn=iqn, delete_file=delete_file, force=force or None
         ),

@@ -111,6 +111,7 @@ CAPABILITIES = {
     "free_bytes": int,
     "total_bytes": int,
     "making": [],
+    "removing": [],
 }
 TARGET = {
     "iqn": str,

@@ -78,3 +78,25 @@ def test_a_copy_that_failed_in_the_end_is_taken_off_the_ledger(
     settle_all()
     assert ledger(layout)["pc1"]["disks"] == []
     assert trail(layout, "worker.disk.create")[-1]["status"] == "rollback"
+
+
+@pytest.mark.case(93)
+def test_a_disk_that_is_still_being_deleted_stays_deleting(
+    api: APIClient,
+    layout: Layout,
+    busy: Stub,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The target is listed to the end: it must not come back to the ledger just before it goes."""
+    busy.before, busy.next_iqn = None, IQN
+    assert api.post(PATH, BODY).status_code == 201
+    monkeypatch.setitem(CAPABILITIES, "removing", [IQN])
+    busy.before = die
+    assert refusal(api, "delete", f"{PATH}/ubuntu")[0] == 503
+    assert _status(layout) == "deleting"
+    settle_all()
+    assert _status(layout) == "deleting"
+    monkeypatch.setitem(CAPABILITIES, "removing", [])
+    del busy.targets[IQN]
+    settle_all()
+    assert ledger(layout)["pc1"]["disks"] == []

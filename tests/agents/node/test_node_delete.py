@@ -291,3 +291,19 @@ def test_an_image_that_is_being_made_is_told_and_not_deleted(files: Lab) -> None
     with files.node.changing():
         files.node.release(f"{name}.img")
     assert files.client.delete(f"/lun?iqn={BASE}:{name}").status_code == 404
+
+
+def test_a_target_that_is_being_taken_off_is_told(files: Lab) -> None:
+    name = "worker-01.debian"
+    files.disk(name, size=1 << 20)
+    told = []
+    real = files.node.backend.unexport
+
+    def unexport(iqn: str, *, force: bool = False) -> None:
+        told.append(files.client.get("/capabilities").json()["removing"])
+        real(iqn, force=force)
+
+    files.node.backend.unexport = unexport  # type: ignore[method-assign]
+    assert files.client.delete(f"/lun?iqn={BASE}:{name}").status_code == 200
+    assert told == [[f"{BASE}:{name}"]]
+    assert files.client.get("/capabilities").json()["removing"] == []
