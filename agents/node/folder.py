@@ -87,13 +87,14 @@ class Folder:
 
     def find(self, name: str) -> Entry | None:
         """The entry of that name; failing that, one that differs only in case (dnsmasq and LIO lower-case names)."""
-        others = []
-        for entry in self.entries():
-            if entry.name == name:
-                return entry
-            if entry.name.lower() == name.lower():
-                others.append(entry)
-        return others[0] if others else None
+        with self.handle() as folder:
+            # Only what is asked for is looked at: a batch asks for each of its disks.
+            if (exact := _entry_at(folder, name)) is not None:
+                return exact
+            wanted = name.lower()
+            others = [other for other in names_in(folder) if other.lower() == wanted]
+            found = (_entry_at(folder, other) for other in others)
+            return next((entry for entry in found if entry is not None), None)
 
     def stamp(self) -> tuple[int, int, int]:
         """What moves when a name comes or goes: device, inode and mtime of the directory."""
@@ -128,6 +129,16 @@ class Folder:
             elif self.folder.is_relative_to(mount):
                 best = max(best, (len(mount), kind))
         return best[1]
+
+
+def _entry_at(folder: int, name: str) -> Entry | None:
+    """The entry of exactly that name below an open directory; None when there is none."""
+    if "/" in name or "\0" in name or name in {"", ".", ".."}:
+        return None
+    try:
+        return entry_of(name, os.stat(name, dir_fd=folder, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
 
 
 def names_in(folder: int) -> list[str]:

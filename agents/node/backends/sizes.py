@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 
 def size_of(path: str, otherwise: int = 0) -> int:
     """Bytes of the file, or `otherwise` when it is gone."""
     try:
-        return Path(path).stat().st_size
+        return os.stat(path).st_size  # noqa: PTH116 - for thousands of targets at once
     except (OSError, ValueError):
         return otherwise

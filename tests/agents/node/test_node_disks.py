@@ -8,10 +8,12 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agents.node import copying
+from agents.node.folder import Folder
 from ipxeready.errors import UpstreamFailed
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, SIZE, Lab
@@ -463,3 +465,30 @@ def test_a_full_disk_answers_and_takes_nothing_more(
     assert answer.status_code == 507
     assert "free" in answer.json()["detail"]
     assert os.listdir(lab.folder).count("worker-01.windows.img") == 0
+
+
+def test_a_name_is_found_without_a_look_at_every_file(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of thousands asks for each: field case 100, no full rescan per item."""
+    for number in range(300):
+        (lab.folder / f"pc-{number}.debian.img").touch()
+    (lab.folder / "Pc-X.debian.img").touch()
+    folder = Folder(lab.folder)
+    looks = []
+    real = os.stat
+
+    def stat(path: Any, **more: Any) -> os.stat_result:
+        looks.append(path)
+        return real(path, **more)
+
+    monkeypatch.setattr(os, "stat", stat)
+    found = [folder.find(f"{name}.debian.img") for name in ("pc-7", "pc-x", "none")]
+    assert [entry and entry.name for entry in found] == [
+        "pc-7.debian.img",
+        "Pc-X.debian.img",
+        None,
+    ]
+    assert len(looks) < 10
+    assert folder.find("..") is None
+    assert folder.find("") is None
