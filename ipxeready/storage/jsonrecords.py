@@ -30,6 +30,11 @@ class JsonText:
             raise FileBroken(str(error), 1, 1) from None
         if not isinstance(value, dict):
             raise FileBroken("the file must hold one JSON object", 1, 1)
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = ascii(error.object[error.start])
+            raise FileBroken(f"{half} is half a character", 1, 1) from None
         self._values = value
 
     def entries(self) -> dict[str, Entry]:

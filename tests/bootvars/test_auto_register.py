@@ -86,7 +86,15 @@ def test_a_form_that_says_nothing_has_not_said_false(
 
 
 @pytest.mark.parametrize(
-    "content", ["{", '{"auto_register": "no"}', "[]", '{"a":1,"a":2}']
+    "content",
+    [
+        "{",
+        '{"auto_register": "no"}',
+        "[]",
+        '{"a":1,"a":2}',
+        r'{"\ud800":1}',
+        r'{"a":["\ud800"]}',
+    ],
 )
 def test_a_broken_file_keeps_its_last_good_value_and_takes_no_write(
     api: APIClient, layout: Layout, content: str
