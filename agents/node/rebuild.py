@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
 from agents import protocol
@@ -12,6 +13,8 @@ from agents.node.runtime import Node
 from agents.protocol import ScanCreated, ScanResult, Skipped, Target
 from ipxeready.errors import ApplicationError
 from ipxeready.storage import iqn as iqns
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -39,6 +42,20 @@ def scan(node: Node, *, op: str = "lun.scan") -> ScanResult:
         op, "ok", created=len(result["created"]), skipped=result["skipped"] or None
     )
     return result
+
+
+def restored(node: Node, targets: list[Target]) -> list[Target]:
+    """The targets that are there, from those that were just seen. The caller holds the lock.
+
+    A target system that lost all of ours was restarted: they are made again before anything else is,
+    or a new one beside them would hide the loss, and their machines would stay without disks.
+    """
+    if targets or not node.exported or node.backend.persistent:
+        return targets
+    logger.warning("the target system has lost all targets; making them again")
+    for skipped in scan(node, op="node.rebuild")["skipped"]:
+        logger.info("not exported: %s: %s", skipped["name"], skipped["reason"])
+    return node.backend.targets()
 
 
 def _scan(node: Node) -> ScanResult:

@@ -9,6 +9,7 @@ from agents import protocol
 from agents.node.backends.base import Export, in_use
 from agents.node.folder import image_of
 from agents.node.images import Made
+from agents.node.rebuild import restored
 from agents.node.runtime import Node
 from agents.protocol import Capabilities, Created, Deleted, Target
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
@@ -189,7 +190,7 @@ def _one_source(request: protocol.DiskRequest) -> int | None:
 
 def _target(node: Node, iqn: str) -> Target | None:
     """The target of that name; failing that, one that an older hand made with capitals."""
-    targets = node.backend.targets()
+    targets = restored(node, node.backend.targets())
     exact = [t for t in targets if t["iqn"] == iqn]
     other = [t for t in targets if t["iqn"].lower() == iqn]
     return next(iter(exact + other), None)
@@ -206,7 +207,7 @@ def _export(node: Node, iqn: str, filename: str) -> str:
     user = next(
         (
             t["iqn"]
-            for t in node.backend.targets()
+            for t in restored(node, node.backend.targets())
             for lun in t["luns"]
             if lun["backing"] == backing
         ),

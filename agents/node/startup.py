@@ -96,11 +96,7 @@ def watch_targets(node: Node) -> None:
         return
     if node.exported and not node.backend.persistent and not node.backend.targets():
         with node.changing():
-            if node.exported and not node.backend.targets():
-                logger.warning(
-                    "the target system has lost all targets; making them again"
-                )
-                _rebuild(node, op="node.rebuild")
+            rebuild.restored(node, node.backend.targets())
 
 
 def _rebuild(node: Node, *, op: str) -> None:

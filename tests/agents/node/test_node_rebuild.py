@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agents.node import startup
+from agents.node.backends.files import FilesBackend
 from ipxeready.errors import Unavailable
 from ipxeready.startup import StartError
 from tests.agents.node import node_lab
@@ -334,6 +336,43 @@ def test_a_tgtd_that_lost_everything_is_filled_again(stgt: Lab) -> None:
     startup.watch_targets(stgt.node)
     assert set(stgt.targets()) == {"worker-01.debian", "worker-03.debian"}
     assert identity <= _scsi_ids(stgt)
+
+
+@pytest.mark.parametrize("change", ["disk", "delete"])
+def test_a_change_before_the_watch_looks_does_not_hide_that_all_was_lost(
+    files: Lab, change: str
+) -> None:
+    """Or the first new disk on a restarted tgtd would leave all other machines without theirs."""
+    for number in range(1, 4):
+        files.disk(f"worker-0{number}.debian", size=SIZE)
+    assert isinstance(files.node.backend, FilesBackend)
+    files.node.backend._table.clear()
+    if change == "disk":
+        assert files.disk("worker-04.debian", size=SIZE).status_code == 201
+        expected = {1, 2, 3, 4}
+    else:
+        assert files.delete("worker-03.debian").status_code == 200
+        expected = {1, 2}
+    assert set(files.targets()) == {f"worker-0{n}.debian" for n in expected}
+    startup.watch_targets(files.node)
+    assert set(files.targets()) == {f"worker-0{n}.debian" for n in expected}
+
+
+def test_targets_that_are_lost_during_a_copy_come_back_with_it(
+    files: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.disk("worker-01.debian", size=SIZE)
+    backend = files.node.backend
+    assert isinstance(backend, FilesBackend)
+    make = files.node.images.create_empty
+
+    def slow(name: str, size: int) -> Any:
+        backend._table.clear()
+        return make(name, size)
+
+    monkeypatch.setattr(files.node.images, "create_empty", slow)
+    assert files.disk("worker-02.debian", size=SIZE).status_code == 201
+    assert set(files.targets()) == {"worker-01.debian", "worker-02.debian"}
 
 
 def _scsi_ids(lab: Lab) -> set[str]:
