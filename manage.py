@@ -9,6 +9,12 @@ import sys
 
 def main() -> int:
     """Run a command; a wrong configuration ends it with one line."""
+    # A closed stream's number would go to the next file that is opened, a ledger perhaps.
+    while (lowest := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(lowest, True)
+    os.close(lowest)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ipxeready.settings")
     try:
         from django.core.management import execute_from_command_line

@@ -235,3 +235,23 @@ def waits_for_input(pid: int) -> bool:
     """Whether a process sleeps in a read of its standard input."""
     call = Path(f"/proc/{pid}/syscall").read_text().split()
     return call[:2] == ["0", "0x0"]
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&- <&-"])
+def test_a_closed_standard_output_is_no_crash_after_the_work(
+    service: Service, closed: str
+) -> None:
+    """As under some schedulers; and no file of ours may get the number of standard output."""
+    line = f'exec "$0" manage.py register_workers --range pc-1 --macs "$1" {closed}'
+    macs = service.root / "macs.txt"
+    macs.write_text(mac(1) + "\n")
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable, str(macs)],
+        cwd=REPOSITORY,
+        env=service.environ,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [w["worker_id"] for w in call(service, "GET", "/workers")] == ["pc-1"]
