@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ipxeready.storage.fingerprint import read_regular
+
 DEFAULT_CONF = "/etc/dnsmasq.conf"
 #: A pid file is written right after the start; clocks and rounding get this much.
 _SLACK_S = 5.0
@@ -84,7 +86,7 @@ class Process:
 def find(pidfile: Path) -> Iterator[Process]:
     """The dnsmasq that wrote `pidfile`; NotRunning when there is none or the pid is another's now."""
     try:
-        text = pidfile.read_text(errors="replace").strip()
+        text = read_regular(pidfile).decode(errors="replace").strip()
         written = pidfile.stat().st_mtime
     except FileNotFoundError:
         raise NotRunning(
@@ -92,7 +94,12 @@ def find(pidfile: Path) -> Iterator[Process]:
         ) from None
     except OSError as error:
         raise NotRunning(f"cannot read {pidfile}: {error.strerror}") from None
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) < 2**31):
+    if not (
+        text.isdecimal()
+        and text.isascii()
+        and len(text) <= 10
+        and 1 <= int(text) < 2**31
+    ):
         raise NotRunning(f"{pidfile} does not hold a process number")
     pid = int(text)
     try:

@@ -224,6 +224,16 @@ def test_no_dnsmasq_is_said_and_nothing_raised(
     assert reason in (result.error or "")
 
 
+def test_a_pipe_or_endless_digits_for_a_pid_file_hold_nobody_up(root: Layout) -> None:
+    pidfile = root.root / "odd.pid"
+    reloader = Reloader("pidfile", str(pidfile), root)
+    os.mkfifo(pidfile)
+    assert "not a regular file" in (reloader.reload().error or "")
+    pidfile.unlink()
+    pidfile.write_text("9" * 5000)
+    assert "process number" in (reloader.reload().error or "")
+
+
 def test_an_ended_process_that_nobody_waited_for_is_not_running(root: Layout) -> None:
     ended = subprocess.Popen(["true"])
     try:
