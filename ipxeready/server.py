@@ -13,6 +13,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 
 from ipxeready.conf import Config, Endpoint
+from ipxeready.ending import told_by
 from ipxeready.errors import ApplicationError
 from ipxeready.startup import StartError
 
@@ -102,6 +103,8 @@ class Server(BaseApplication):
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
+        # SIGTERM, or a master that was killed: this process goes once its requests are answered.
+        told_by(lambda: not worker.alive or os.getppid() != worker.ppid)
         if self._in_worker is None:
             return
         try:

@@ -19,6 +19,7 @@ from agents.scheduler import check_named_node
 from agents.selectors import agent_get
 from agents.spread import interleaved, spread
 from ipxeready.actors import OPERATOR, Actor
+from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Conflict, NodeRefused
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
@@ -104,7 +105,12 @@ class _Batch:
         self._agents: dict[str, Agent | ApplicationError] = {}
 
     def run(self, items: list[Item]) -> None:
-        """Make the disks of one chunk."""
+        """Make the disks of one chunk; nothing more is begun once the service is ending."""
+        if ending():
+            for item in items:
+                item.error = not_tried()
+                self._told(item)
+            return
         with ExitStack() as stack:
             self._check(stack, items)
             self._reserve([item for item in items if item.open])

@@ -19,6 +19,7 @@ from agents.selectors import agents as all_agents
 from agents.spread import spread
 from agents.together import ask_all
 from ipxeready.actors import OPERATOR, Actor
+from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Conflict, NotFound
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
@@ -90,7 +91,11 @@ def workers_delete(
     done = len(items) - len(busy)
     for start in range(0, len(busy), CHUNK):
         chunk = busy[start : start + CHUNK]
-        _take_off(actor, chunk, removal, agents)
+        if ending():
+            for item in chunk:
+                item.error = not_tried()
+        else:
+            _take_off(actor, chunk, removal, agents)
         done += len(chunk)
         if progress is not None:
             progress(done)
