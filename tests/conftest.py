@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from ipxeready import conf, startup
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER, Actor
 from ipxeready.index import freshness
 from ipxeready.storage.paths import Layout
+from ipxeready.web.authentication import TokenUser
 
 TOKEN = "token-of-the-tests"
 
@@ -83,3 +85,28 @@ def operator() -> Actor:
 def viewer() -> Actor:
     """May look."""
     return Actor("victor", VIEWER, "192.0.2.3")
+
+
+def _client(role: str) -> APIClient:
+    client = APIClient()
+    client.default_format = "json"
+    client.force_authenticate(TokenUser(username=role, role=role))
+    return client
+
+
+@pytest.fixture
+def as_operator(layout: Layout) -> APIClient:
+    """A client of an operator."""
+    return _client(OPERATOR)
+
+
+@pytest.fixture
+def as_viewer(layout: Layout) -> APIClient:
+    """A client of a viewer."""
+    return _client(VIEWER)
+
+
+@pytest.fixture
+def impatient(layout: Layout, settings: Any) -> None:
+    """One second for a quick call to a node."""
+    settings.IPXE = dataclasses.replace(settings.IPXE, agent_timeout=1.0)
