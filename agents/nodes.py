@@ -121,7 +121,7 @@ def lun_create_disk(
         else check_filename(filename, suffix=IMAGE_SUFFIX, field="filename"),
     )
     check_named_node(agent, DISK)
-    with _audited(actor, "lun.create_disk", agent=agent.id, **request.body()):
+    with _audited(actor, "lun.create_disk", agent=agent.id, **request.told()):
         return NodeClient(agent).create_disk(request)
 
 
@@ -134,7 +134,7 @@ def agent_create_disk(
         "agent.create_disk",
         worker_id=worker_id,
         agent=agent.id,
-        **request.body(),
+        **request.told(),
     ):
         return NodeClient(agent).create_disk(request)
 
@@ -149,7 +149,7 @@ def lun_create_cd(
         iso=protocol.check_iso(iso), iqn=None if iqn is None else check_iqn(iqn)
     )
     check_named_node(agent, CD)
-    with _audited(actor, "lun.create_cd", agent=agent.id, **request.body()):
+    with _audited(actor, "lun.create_cd", agent=agent.id, **request.told()):
         return NodeClient(agent).create_cd(request)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NotRequired, TypedDict
 
 from ipxeready.errors import Invalid
@@ -19,6 +20,14 @@ LUN = "/lun"
 LUN_DISK = "/lun/disk"
 LUN_CD = "/lun/cd"
 LUN_SCAN = "/lun/scan"
+LUN_ACCESS = "/lun/access"
+LUN_GROW = "/lun/grow"
+LUN_RESET = "/lun/reset"
+IMAGES = "/images"
+IMAGES_CONVERT = "/images/convert"
+UPLOADS = "/uploads"
+JOBS = "/jobs"
+HEALTH = "/health"
 LOGS = "/logs"
 
 #: No request of this API is longer; a node refuses more with 413.
@@ -42,11 +51,43 @@ DISK = "disk"
 CD = "cd"
 
 
+#: Who may log in to a target: everybody, only its own initiator, that one with CHAP.
+OFF = "off"
+ACL = "acl"
+CHAP = "chap"
+ACCESS = (OFF, ACL, CHAP)
+
+
+@dataclass(frozen=True)
+class Chap:
+    """The name and secret with which an initiator proves itself; never shown, not even by `repr`."""
+
+    username: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may log in to one target. `initiator` for acl and chap, `chap` for chap only."""
+
+    mode: str = OFF
+    initiator: str | None = None
+    chap: Chap | None = None
+
+
+def access_of(target: str, mode: str, chap: Chap | None = None) -> Access:
+    """The access to `target` (an IQN) in `mode`: the initiator follows from the target's name."""
+    if mode == OFF:
+        return Access()
+    return Access(mode, iqns.initiator_of(target), chap if mode == CHAP else None)
+
+
 class Session(TypedDict):
-    """One initiator that is logged in."""
+    """One initiator that is logged in; `since` (ISO 8601) is when the node first saw it."""
 
     initiator: str
     address: str
+    since: NotRequired[str]
 
 
 class Lun(TypedDict):
@@ -65,6 +106,10 @@ class Target(TypedDict):
     tid: NotRequired[int]
     luns: list[Lun]
     sessions: list[Session]
+    access: NotRequired[str]
+    """off, acl or chap, as the target system really has it; `other` for what somebody's hand made."""
+    initiators: NotRequired[list[str]]
+    """Who may log in with acl and chap."""
 
 
 class Capabilities(TypedDict):
@@ -105,6 +150,11 @@ class Created(TypedDict):
 
     iqn: str
     backing: str
+    how: NotRequired[str]
+    """`reflink`, `full copy, because …`, `empty` or `existing`."""
+    seconds: NotRequired[float]
+    bytes: NotRequired[int]
+    """Bytes that were really copied."""
 
 
 class ScanCreated(TypedDict):
@@ -138,13 +188,18 @@ class Deleted(TypedDict):
 
 @dataclass(frozen=True)
 class DiskRequest:
-    """`POST /lun/disk`: clone `master`, or make an empty disk of `size`, or export what is there."""
+    """`POST /lun/disk`: clone `master`, or make an empty disk of `size`, or export what is there.
+
+    `access` None leaves it to the node: what it remembers of that target, else its default.
+    """
 
     iqn: str
     master: str | None = None
     size: int | str | None = None
     existing: bool = False
     filename: str | None = None
+    access: str | None = None
+    chap: Chap | None = None
 
     def body(self) -> dict[str, Any]:
         """The JSON body, without what is not set."""
@@ -156,7 +211,12 @@ class DiskRequest:
         }
         if self.existing:
             fields["existing"] = True
+        fields |= access_body(self.access, self.chap)
         return {key: value for key, value in fields.items() if value is not None}
+
+    def told(self) -> dict[str, Any]:
+        """What an audit line may say of it: all but the secret."""
+        return without_secret(self.body())
 
 
 @dataclass(frozen=True)
@@ -165,11 +225,29 @@ class CdRequest:
 
     iso: str
     iqn: str | None = None
+    access: str | None = None
+    chap: Chap | None = None
 
     def body(self) -> dict[str, Any]:
         """The JSON body, without what is not set."""
-        fields = {"iso": self.iso, "iqn": self.iqn}
+        fields: dict[str, Any] = {"iso": self.iso, "iqn": self.iqn}
+        fields |= access_body(self.access, self.chap)
         return {key: value for key, value in fields.items() if value is not None}
+
+    def told(self) -> dict[str, Any]:
+        """What an audit line may say of it: all but the secret."""
+        return without_secret(self.body())
+
+
+def access_body(access: str | None, chap: Chap | None) -> dict[str, Any]:
+    """The fields of a body that say who may log in; None where nothing is said."""
+    secret = None if chap is None else dataclasses.asdict(chap)
+    return {"access": access, "chap": secret}
+
+
+def without_secret(body: dict[str, Any]) -> dict[str, Any]:
+    """A body for a log."""
+    return {name: value for name, value in body.items() if name != "chap"}
 
 
 # No leading dot (hidden), separator, comma (tgtd ends a path there), quote or

@@ -147,6 +147,15 @@ def initiator_iqn(base: str, hostname: str) -> str:
     return join(base, _hostname(hostname))
 
 
+def initiator_of(target: str) -> str:
+    """The one initiator that may log in to a target: `<base>:<hostname>`, from the target's own name.
+
+    A hostname has no dot, so it is what stands before the first dot of the last part.
+    """
+    base, _, name = target.lower().rpartition(":")
+    return f"{base}:{name.partition('.')[0]}"
+
+
 def image_name(hostname: str, os: str) -> str:
     """The image file of a worker's disk: `<hostname>.<os>.img`, lower-case and flat."""
     return f"{_hostname(hostname)}.{_os(os)}{IMAGE_SUFFIX}"

@@ -5,18 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
-from agents.protocol import Session, Target
+from agents.protocol import Access, Session, Target
 from ipxeready.errors import ApplicationError, Conflict
 
 
 @dataclass(frozen=True)
 class Export:
-    """One target that should be there: its name, its backing path, and whether it is a CD."""
+    """One target that should be there: its name, its backing path, whether it is a CD, and who may log in.
+
+    `access` None: whoever may now (everybody, for a new one).
+    """
 
     iqn: str
     path: str
     cd: bool = False
+    access: Access | None = None
 
 
 class Backend(ABC):
@@ -42,13 +47,17 @@ class Backend(ABC):
     ) -> dict[str, ApplicationError | None]:
         """Make each target or accept the equal one that is there; by IQN, None or why not.
 
-        A target that could not be made, or that reads back different from what was asked,
+        Its access becomes what `access` says, unless that is None; sessions that are open stay. A target that could not be made, or that reads back different from what was asked,
         is not left behind. One failure does not stop the rest.
         """
 
     @abstractmethod
     def unexport(self, iqn: str, *, force: bool = False) -> None:
         """Remove a target; not there is done. A session is Conflict unless `force`, which ends it."""
+
+    @abstractmethod
+    def foreign(self) -> int:
+        """How many targets of others, outside our base, this target system has."""
 
     def export(self, export: Export) -> None:
         """Make one target, or raise why not."""
@@ -72,6 +81,21 @@ def same(target: Target, export: Export) -> bool:
     return [(lun["backing"], lun["type"]) for lun in target["luns"]] == [
         (export.path, kind)
     ]
+
+
+class AccessShown(TypedDict):
+    """The part of a target that says who may log in."""
+
+    access: str
+    initiators: list[str]
+
+
+def access_shown(access: Access) -> AccessShown:
+    """How a listing says it: without secrets."""
+    return {
+        "access": access.mode,
+        "initiators": [access.initiator] if access.initiator else [],
+    }
 
 
 def describe(sessions: Sequence[Session]) -> str:

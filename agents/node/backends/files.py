@@ -6,9 +6,9 @@ import threading
 from collections.abc import Sequence
 
 from agents import protocol
-from agents.node.backends.base import Backend, Export, same
+from agents.node.backends.base import Backend, Export, access_shown, same
 from agents.node.backends.sizes import size_of
-from agents.protocol import Target
+from agents.protocol import Access, Target
 from ipxeready.errors import ApplicationError, Conflict, Invalid
 
 
@@ -43,11 +43,17 @@ class FilesBackend(Backend):
         with self._lock:
             self._table.pop(iqn, None)
 
+    def foreign(self) -> int:
+        """The table is ours alone."""
+        return 0
+
     def _add(self, export: Export) -> ApplicationError | None:
         if export.cd:
             return Invalid("the files backend has no CD drive; use a node with stgt.")
         with self._lock:
             known = self._table.setdefault(export.iqn, export)
+            if export.access is not None and same(_target(known), export):
+                known = self._table[export.iqn] = export
         if same(_target(known), export):
             return None
         return Conflict(
@@ -56,6 +62,7 @@ class FilesBackend(Backend):
 
 
 def _target(export: Export) -> Target:
+    shown = access_shown(export.access or Access())
     return {
         "iqn": export.iqn,
         "luns": [
@@ -67,4 +74,6 @@ def _target(export: Export) -> Target:
             }
         ],
         "sessions": [],
+        "access": shown["access"],
+        "initiators": shown["initiators"],
     }

@@ -52,6 +52,10 @@ class StgtBackend(Backend):
             shown.public() for shown in self._show().values() if self._ours(shown.iqn)
         ]
 
+    def foreign(self) -> int:
+        """Targets outside our base."""
+        return sum(not self._ours(iqn) for iqn in self._show())
+
     def export_all(
         self, exports: Sequence[Export]
     ) -> dict[str, ApplicationError | None]:
