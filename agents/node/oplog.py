@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ipxeready.errors import ApplicationError
 from ipxeready.storage import jsonl
 
 logger = logging.getLogger(__name__)
@@ -43,6 +46,20 @@ class OperationLog:
                 jsonl.append(self.path, jsonl.encode(line))
             except OSError as error:
                 logger.error("%s cannot be written: %s", self.path, error)
+
+    @contextlib.contextmanager
+    def about(self, op: str, **fields: object) -> Iterator[dict[str, object]]:
+        """One line for an operation, whichever way it ends; what the block notes goes with it."""
+        note: dict[str, object] = {}
+        try:
+            yield note
+        except ApplicationError as error:
+            self.add(op, "failed", **fields, **note, error=error.message)
+            raise
+        except BaseException as error:
+            self.add(op, "failed", **fields, **note, error=repr(error))
+            raise
+        self.add(op, "ok", **fields, **note)
 
     def read(self, *, since: int, limit: int) -> dict[str, Any]:
         """Entries with an id above `since`, oldest first, and the cursor for the next call."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 from agents import protocol
 from agents.node.backends.base import Export, in_use
 from agents.node.folder import image_of
@@ -54,8 +51,8 @@ def disk_create(node: Node, request: protocol.DiskRequest) -> Created:
     iqn = f"{node.base_iqn}:{target.name}"
     filename = protocol.disk_filename(request.iqn, node.base_iqn, request.filename)
     size = _one_source(request)
-    with _logged(
-        node, "lun.create_disk", iqn=iqn, master=request.master, size=size
+    with node.log.about(
+        "lun.create_disk", iqn=iqn, master=request.master, size=size
     ) as note:
         if request.existing:
             with node.changing():
@@ -110,7 +107,7 @@ def cd_create(node: Node, request: protocol.CdRequest) -> Created:
     else:
         name = iqns.check_name(iso, field="iso")
     iqn = iqns.join(node.base_iqn, name)
-    with _logged(node, "lun.create_cd", iqn=iqn, iso=iso), node.changing():
+    with node.log.about("lun.create_cd", iqn=iqn, iso=iso), node.changing():
         _free_target(node, iqn)
         node.images.check_iso(iso)
         before = node.memory.set(iqn, off=False, iso=iso)
@@ -135,12 +132,12 @@ def target_delete(
     iqn = f"{node.base_iqn}:{name}"
     with (
         node.taking_off(iqn),
-        _logged(
-            node, "lun.delete", iqn=iqn, delete_file=delete_file, force=force or None
+        node.log.about(
+            "lun.delete", iqn=iqn, delete_file=delete_file, force=force or None
         ),
         node.changing(),
     ):
-        target = _target(node, iqn)
+        target = target_of(node, iqn)
         if target is None:
             return _delete_rest(node, iqn, name, delete_file)
         if target["sessions"] and not force:
@@ -188,7 +185,7 @@ def _one_source(request: protocol.DiskRequest) -> int | None:
     return parse_size(request.size) if request.size is not None else None
 
 
-def _target(node: Node, iqn: str) -> Target | None:
+def target_of(node: Node, iqn: str) -> Target | None:
     """The target of that name; failing that, one that an older hand made with capitals."""
     targets = restored(node, node.backend.targets())
     exact = [t for t in targets if t["iqn"] == iqn]
@@ -197,7 +194,7 @@ def _target(node: Node, iqn: str) -> Target | None:
 
 
 def _free_target(node: Node, iqn: str) -> None:
-    if _target(node, iqn) is not None:
+    if target_of(node, iqn) is not None:
         raise Conflict(f"the target {iqn} exists already.", code="target.exists")
 
 
@@ -291,18 +288,3 @@ def _delete_rest(node: Node, iqn: str, name: str, delete_file: bool) -> Deleted:
     node.images.delete(entry.name, entry.identity)
     node.memory.set(iqn, off=False, cd=False)
     return {"deleted": iqn, "delete_file": True}
-
-
-@contextlib.contextmanager
-def _logged(node: Node, op: str, **fields: object) -> Iterator[dict[str, object]]:
-    """One line of the node's log for an operation, whichever way it ends."""
-    note: dict[str, object] = {}
-    try:
-        yield note
-    except ApplicationError as error:
-        node.log.add(op, "failed", **fields, **note, error=error.message)
-        raise
-    except BaseException as error:
-        node.log.add(op, "failed", **fields, **note, error=repr(error))
-        raise
-    node.log.add(op, "ok", **fields, **note)
