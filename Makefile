@@ -6,9 +6,11 @@ PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 APT_RUN := python3-venv tgt dnsmasq-base ipxe iproute2
+# busybox-static, cpio and kmod make the guest with the kernel's target (tests/lab/lab_guest_image.py).
 APT_TEST := qemu-system-x86 qemu-utils qemu-block-extra ipxe-qemu seabios ovmf libiscsi-bin \
 	xfsprogs btrfs-progs e2fsprogs gettext curl \
-	mmdebstrap fdisk mtools grub-efi-amd64-bin grub-pc-bin nginx-light systemd
+	mmdebstrap fdisk mtools grub-efi-amd64-bin grub-pc-bin nginx-light systemd \
+	busybox-static cpio kmod
 APT_SCREENSHOTS := chromium fonts-dejavu-core fonts-wqy-zenhei
 JOBS ?= 2
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.lab_guest import Guest
 from tests.lab.lab_machine import Machine
 from tests.lab.lab_network import Network
 from tests.lab.lab_site import Site
@@ -80,3 +81,13 @@ def site(network: Network, tmp_path: Path, artifacts: Path) -> Iterator[Site]:
     site = Site(network, tmp_path, artifacts)
     yield site
     site.stop()
+
+
+@pytest.fixture(scope="session", params=["xfs", "btrfs"])
+def guest(request: Any) -> Iterator[Guest]:
+    """A machine with the kernel's target, its data on XFS and then on Btrfs: one start for all tests, which clean up after themselves."""
+    folder = ARTIFACTS / f"guest-{request.param}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with Guest(folder, fs=request.param) as guest:
+        yield guest

@@ -46,58 +46,32 @@ def _clean_environment() -> dict[str, str]:
     }
 
 
-class Process:
-    """A program in a namespace; what it says is logged, and can be waited for."""
+class Transcript:
+    """What a program has said so far, on the way to a log as well; it can be waited for."""
 
-    def __init__(
-        self,
-        name: str,
-        command: Sequence[str],
-        *,
-        artifacts: Path,
-        namespace: str | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-    ) -> None:
+    def __init__(self, name: str, log: Path) -> None:
         self.name = name
-        inside = ["ip", "netns", "exec", namespace] if namespace else []
-        self._log: BinaryIO = (artifacts / f"{name}.log").open("ab")
+        self._log: BinaryIO = log.open("ab")
         self._text = ""
+        self._tail = ""
         self._from = 0
         self._news = threading.Condition()
-        self.started = time.monotonic()
-        self._process = subprocess.Popen(
-            [*inside, *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**_clean_environment(), **(env or {})},
-            cwd=cwd,
-            preexec_fn=_die_with(os.getpid()),
-        )
-        self.pid = self._process.pid
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
 
-    def _read(self) -> None:
-        assert self._process.stdout
-        descriptor = self._process.stdout.fileno()
-        tail = ""
-        while data := os.read(descriptor, 65536):
-            self._log.write(data)
-            self._log.flush()
-            with self._news:
-                raw = tail + data.decode("latin-1")
-                # A control sequence may be cut in two by the end of a read.
-                cut = raw.rfind("\x1b", max(0, len(raw) - 16))
-                tail = raw[cut:] if cut >= 0 and not _CONTROL.match(raw, cut) else ""
-                self._text += _CONTROL.sub("", raw[: len(raw) - len(tail)])
-                self._news.notify_all()
+    def _said(self, data: bytes) -> None:
+        self._log.write(data)
+        self._log.flush()
+        with self._news:
+            raw = self._tail + data.decode("latin-1")
+            # A control sequence may be cut in two by the end of a read.
+            cut = raw.rfind("\x1b", max(0, len(raw) - 16))
+            self._tail = raw[cut:] if cut >= 0 and not _CONTROL.match(raw, cut) else ""
+            self._text += _CONTROL.sub("", raw[: len(raw) - len(self._tail)])
+            self._news.notify_all()
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
-        return self._process.poll() is None
+        """Whether the program has not ended."""
+        raise NotImplementedError
 
     @property
     def text(self) -> str:
@@ -128,6 +102,49 @@ class Process:
         """What was said up to now no longer counts for `wait_for`."""
         with self._news:
             self._from = len(self._text)
+
+
+class Process(Transcript):
+    """A program in a namespace; what it says is logged, and can be waited for."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        artifacts: Path,
+        namespace: str | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        super().__init__(name, artifacts / f"{name}.log")
+        inside = ["ip", "netns", "exec", namespace] if namespace else []
+        self.started = time.monotonic()
+        self._process = subprocess.Popen(
+            [*inside, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**_clean_environment(), **(env or {})},
+            cwd=cwd,
+            preexec_fn=_die_with(os.getpid()),
+            pass_fds=pass_fds,
+        )
+        self.pid = self._process.pid
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout
+        descriptor = self._process.stdout.fileno()
+        while data := os.read(descriptor, 65536):
+            self._said(data)
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
 
     def type(self, *keys: str) -> None:
         """Press keys on its standard input, no faster than a firmware without interrupts can read them.
