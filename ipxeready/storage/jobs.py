@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import logging
 import re
 import secrets
 import threading
@@ -15,15 +16,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ipxeready.errors import ApplicationError, NotFound
+from ipxeready.errors import ApplicationError, NotFound, Unavailable
 from ipxeready.storage import atomic
 from ipxeready.storage.inflight import claim
+
+logger = logging.getLogger(__name__)
 
 QUEUED = "queued"
 RUNNING = "running"
 DONE = "done"
 FAILED = "failed"
 CANCELLED = "cancelled"
+STATES = (QUEUED, RUNNING, DONE, FAILED, CANCELLED)
 #: States that nothing leads out of.
 ENDED = frozenset({DONE, FAILED, CANCELLED})
 
@@ -34,6 +38,8 @@ ITEMS = "items"
 _PERIOD = 0.5
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}")
 _MODE = 0o600
+#: A draft this old (seconds) is what a kill has left.
+_STALE = 60.0
 
 
 class Cancelled(ApplicationError):
@@ -120,10 +126,32 @@ class JobStore:
         unit: str = ITEMS,
         total: int | None = None,
     ) -> Iterator[Running]:
-        """A new job that the block owns. Its file is written before the block begins."""
-        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+        """A new job that the block owns. Its file is written before the block begins, or the block does not (Unavailable)."""
+        with self.later(
+            kind, by=by, about=about, key=key, unit=unit, total=total
+        ) as running:
+            if not running.show():
+                raise Unavailable(
+                    f"{self.folder} takes no file, so nothing was begun; look at the disk.",
+                    code="job.write",
+                )
+            yield running
+
+    @contextlib.contextmanager
+    def later(
+        self,
+        kind: str,
+        *,
+        by: str,
+        about: dict[str, Any] | None = None,
+        key: str | None = None,
+        unit: str = ITEMS,
+        total: int | None = None,
+    ) -> Iterator[Running]:
+        """As `new`, but nothing is on file before `show()`: for work that is usually over at once."""
+        moment = datetime.now()
         job = Job(
-            id=f"{stamp}-{secrets.token_hex(4)}",
+            id=f"{moment:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}",
             kind=kind,
             by=by,
             about=dict(about or {}),
@@ -132,10 +160,8 @@ class JobStore:
             total=total,
             created=now(),
         )
-        with self.own(job) as running:
-            assert running is not None, job.id  # noqa: S101 - the id is new
-            running.save()
-            yield running
+        with contextlib.ExitStack() as held:
+            yield Running(self, job, held=held)
 
     @contextlib.contextmanager
     def own(self, job: Job) -> Iterator[Running | None]:
@@ -162,12 +188,25 @@ class JobStore:
         return job
 
     def prune(self, *, keep: int = 500) -> None:
-        """Remove the oldest jobs that have ended, beyond `keep`."""
+        """Remove the oldest jobs that have ended, beyond `keep`, and the drafts and wishes that a kill left."""
+        self._sweep()
+        if len(self._files()) <= keep:
+            return
         ended = [job for job in self.all() if job.state in ENDED]
         for job in ended[keep:]:
             self._path(job.id).unlink(missing_ok=True)
+            self.forget_wish(job.id)
 
     # -- inside ------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        old = time.time() - _STALE
+        for pattern in (".*.tmp", "*.cancel"):
+            for path in self.folder.glob(pattern):
+                with contextlib.suppress(FileNotFoundError):
+                    alone = not path.with_suffix(".json").exists()
+                    if alone and path.stat().st_mtime < old:
+                        path.unlink()
 
     def _files(self) -> list[Path]:
         try:
@@ -216,23 +255,58 @@ class JobStore:
 
 
 class Running:
-    """A job in the hands of its owner. Safe to call from the threads of the work."""
+    """A job in the hands of its owner. Safe to call from the threads of the work.
 
-    def __init__(self, store: JobStore, job: Job) -> None:
+    A disk that takes no file never stops the work: the job goes on and ends, and what could not
+    be written down is in the log (and in `unwritten`, for an owner that can tell it otherwise).
+    """
+
+    def __init__(
+        self, store: JobStore, job: Job, *, held: contextlib.ExitStack | None = None
+    ) -> None:
         self._store = store
         self.job = job
-        self._guard = threading.Lock()
+        self.shown = held is None
+        """Whether the job is on file."""
+        self.unwritten = False
+        """The file does not say what the job is now."""
+        self._held = held
+        self._guard = threading.RLock()
         self._saved = 0.0
+        self._wished = False
+
+    def show(self) -> bool:
+        """Put the job on file, where it was none of `later`; whether the file says what the job is."""
+        with self._guard:
+            if not self.shown:
+                self.shown = True
+                try:
+                    if self._held is not None:
+                        self._held.enter_context(claim(self._store.folder, self.job.id))
+                except OSError as error:
+                    self._not_written(error)
+                    return False
+                self.save()
+            return not self.unwritten
 
     def save(self) -> None:
         """Write the file, durably."""
         with self._guard:
-            self._store.write(self.job, durable=True)
+            self._write(durable=True)
 
     def start(self) -> None:
         """The work begins."""
-        self.job.state, self.job.started = RUNNING, now()
+        self.job.state, self.job.started = RUNNING, self.job.started or now()
         self.save()
+
+    def queue(self) -> None:
+        """The work waits for its turn."""
+        self.job.state = QUEUED
+        self.save()
+
+    def wish(self) -> None:
+        """Ask for the end, from this process."""
+        self._wished = True
 
     def step(self, count: int = 1) -> None:
         """`count` more of the job's unit are done; raises Cancelled when somebody asked for the end."""
@@ -245,10 +319,11 @@ class Running:
             if total is not None:
                 self.job.total = total
             moment = time.monotonic()
-            if moment - self._saved < _PERIOD:
+            if moment - self._saved >= _PERIOD:
+                self._saved = moment
+                self._write(durable=False)
+            elif not self._wished:
                 return
-            self._saved = moment
-            self._store.write(self.job, durable=False)
         self.check()
 
     def check(self) -> None:
@@ -258,7 +333,7 @@ class Running:
 
     def cancelled(self) -> bool:
         """Whether somebody asked for the end."""
-        return self._store.wished(self.job.id)
+        return self._wished or (self.shown and self._store.wished(self.job.id))
 
     def finish(self, result: Any) -> None:
         """The work is done, with that result."""
@@ -291,6 +366,22 @@ class Running:
             self.finish(result)
 
     def _end(self, state: str) -> None:
-        self.job.state, self.job.ended = state, now()
-        self.save()
-        self._store.forget_wish(self.job.id)
+        with self._guard:
+            self.job.state, self.job.ended = state, now()
+            self._write(durable=True)
+            if self.shown:
+                self._store.forget_wish(self.job.id)
+
+    def _write(self, *, durable: bool) -> None:
+        if not self.shown:
+            return
+        try:
+            self._store.write(self.job, durable=durable)
+            self.unwritten = False
+        except OSError as error:
+            self._not_written(error)
+
+    def _not_written(self, error: OSError) -> None:
+        if not self.unwritten:
+            logger.error("job %s cannot be written down: %s", self.job.id, error)
+        self.unwritten = True

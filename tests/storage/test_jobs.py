@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from ipxeready.conf import REPOSITORY
-from ipxeready.errors import Conflict, NotFound
+from ipxeready.errors import Conflict, NotFound, Unavailable
 from ipxeready.storage.jobs import (
     CANCELLED,
     DONE,
     FAILED,
+    QUEUED,
     RUNNING,
     Cancelled,
     JobStore,
@@ -148,3 +149,77 @@ def test_file_that_is_no_job_is_passed_over(store: JobStore) -> None:
     (store.folder / "20260101-000000-00000001.json").write_text("[]")
     (store.folder / "20260101-000000-00000002.json").write_text('{"id": 1}')
     assert store.all() == []
+
+
+def test_job_of_later_leaves_no_trace_when_it_is_over_at_once(store: JobStore) -> None:
+    with store.later("disk", by="ann") as running:
+        running.run(lambda job: job.at(7))
+        assert running.job.state == DONE
+    assert not store.folder.exists()
+
+
+def test_job_of_later_is_a_job_like_any_once_it_is_shown(store: JobStore) -> None:
+    with store.later("disk", by="ann", key="k") as running:
+        running.at(3, total=9)
+        assert running.show()
+        found = store.find_running("k")
+        assert found is not None
+        assert (found.state, found.done, found.total) == (QUEUED, 3, 9)
+        assert list(store.abandoned()) == []
+        store.cancel(running.job.id)
+        with pytest.raises(Cancelled):
+            running.check()
+        running.cancel("enough")
+    assert store.get(running.job.id).state == CANCELLED
+    assert [p.suffix for p in store.folder.iterdir()] == [".json"]
+
+
+def test_wish_from_the_own_process_needs_no_file_and_no_pause(store: JobStore) -> None:
+    with store.later("disk", by="ann") as running:
+        running.at(1)
+        running.wish()
+        with pytest.raises(Cancelled):
+            running.at(2)
+
+
+def test_full_disk_stops_no_work_that_has_begun(
+    store: JobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with store.new("disk", by="ann") as running:
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "write", full)
+            running.run(lambda job: job.at(7))
+            assert running.unwritten
+        assert (running.job.state, running.job.done) == (DONE, 7)
+        running.save()
+        assert not running.unwritten
+    assert store.get(running.job.id).state == DONE
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(Unavailable, match="takes no file"),
+    ):
+        patch.setattr(store, "write", full)
+        with store.new("disk", by="ann"):
+            raise AssertionError("the block must not run")
+
+
+def test_what_a_kill_left_is_swept_and_what_is_at_work_is_not(store: JobStore) -> None:
+    with store.new("disk", by="ann") as running:
+        draft = store.folder / f".{running.job.id}.json.1.tmp"
+        fresh = store.folder / f".{running.job.id}.json.2.tmp"
+        orphan = store.folder / "20260101-000000-00000000.cancel"
+        for path in (draft, fresh, orphan):
+            path.touch()
+        for path in (draft, orphan):
+            os.utime(path, (0, 0))
+        store.cancel(running.job.id)
+        store.prune()
+        assert running.cancelled()
+    assert sorted(p.suffix for p in store.folder.iterdir()) == [
+        ".cancel",
+        ".json",
+        ".tmp",
+    ]
