@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -297,7 +297,7 @@ class Guest:
         *,
         within: float = 120.0,
         **options: Any,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Generator[dict[str, Any]]:
         """The JSON objects that a program says, one a line, as they come; at most that long from one to the next.
 
         Its other lines are in its log. AssertionError when it fails or hangs, behind all that it has said.
