@@ -10,8 +10,10 @@ from django.conf import settings
 from agents import http, protocol, seen
 from agents.models import Agent
 from agents.protocol import (
+    AccessRequest,
     Capabilities,
     CdRequest,
+    Chap,
     Created,
     Deleted,
     DiskRequest,
@@ -108,13 +110,7 @@ class NodeClient:
     def targets(self) -> list[Target]:
         """Its targets with LUNs and sessions."""
         found = self._call("GET", protocol.LUN)
-        if not isinstance(found, list) or not all(
-            isinstance(entry, dict)
-            and isinstance(entry.get("iqn"), str)
-            and isinstance(entry.get("luns"), list)
-            and isinstance(entry.get("sessions"), list)
-            for entry in found
-        ):
+        if not isinstance(found, list) or not all(map(_is_target, found)):
             raise self._nonsense("its /lun is no list of targets")
         return cast(list[Target], found)
 
@@ -146,9 +142,30 @@ class NodeClient:
             raise self._nonsense("its answer to the deletion names no target")
         return cast(Deleted, answer)
 
-    def scan(self) -> ScanResult:
-        """Export what has no target."""
-        answer = self._call("POST", protocol.LUN_SCAN, timeout=LONG)
+    def set_access(
+        self,
+        iqn: str,
+        access: str,
+        chap: Chap | None = None,
+        *,
+        force: bool = False,
+    ) -> Target:
+        """Say who may log in to a target; it is as listed afterwards. No session is cut.
+
+        The node refuses (409) what a machine that is connected could not come back under, unless `force`.
+        """
+        request = AccessRequest(iqn, access, chap, force)
+        answer = self._call(
+            "POST", protocol.LUN_ACCESS, body=request.body(), timeout=LONG
+        )
+        if not _is_target(answer):
+            raise self._nonsense("its answer to the change of access is no target")
+        return cast(Target, answer)
+
+    def scan(self, access: str | None = None) -> ScanResult:
+        """Export what has no target; `access` for those that the node remembers nothing about."""
+        body = None if access is None else {"access": access}
+        answer = self._call("POST", protocol.LUN_SCAN, body=body, timeout=LONG)
         if not isinstance(answer, dict) or not all(
             isinstance(answer.get(name), list) for name in ("created", "skipped")
         ):
@@ -267,6 +284,15 @@ def probe(base_url: str, token: str) -> dict[str, Any]:
             )
         },
     }
+
+
+def _is_target(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("iqn"), str)
+        and isinstance(entry.get("luns"), list)
+        and isinstance(entry.get("sessions"), list)
+    )
 
 
 def _flag(value: bool) -> str:

@@ -82,12 +82,49 @@ def access_of(target: str, mode: str, chap: Chap | None = None) -> Access:
     return Access(mode, iqns.initiator_of(target), chap if mode == CHAP else None)
 
 
+# What target systems, initiators and files take alike: tgtd ends a name at a comma.
+_USERNAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,254}")
+_SECRET = re.compile(r"[A-Za-z0-9]{12,16}")
+
+
+def check_access(mode: str, *, field: str = "access") -> str:
+    """`mode` if it is one of ours, else Invalid."""
+    if mode not in ACCESS:
+        raise Invalid(
+            f"{field} {mode!r} is not one of {', '.join(ACCESS)}.",
+            code="access.unknown",
+            field=field,
+        )
+    return mode
+
+
+def check_chap(username: str, secret: str, *, field: str = "chap") -> Chap:
+    """The pair if every initiator and target system takes it, else Invalid, which never repeats the secret."""
+    if not _USERNAME.fullmatch(username):
+        raise Invalid(
+            f"{field}.username {username!r} must be 1 to 255 letters, digits and `. _ : @ -`, "
+            "and begin with a letter or digit.",
+            code="chap.username",
+            field=field,
+        )
+    if not _SECRET.fullmatch(secret):
+        raise Invalid(
+            f"{field}.secret must be 12 to 16 letters and digits: Windows takes no other "
+            f"length, and not every firmware other characters. This one has {len(secret)} characters.",
+            code="chap.secret",
+            field=field,
+        )
+    return Chap(username, secret)
+
+
 class Session(TypedDict):
     """One initiator that is logged in; `since` (ISO 8601) is when the node first saw it."""
 
     initiator: str
     address: str
     since: NotRequired[str]
+    id: NotRequired[str]
+    """What the target system tells a login from the next one of the same initiator by."""
 
 
 class Lun(TypedDict):
@@ -231,6 +268,31 @@ class CdRequest:
     def body(self) -> dict[str, Any]:
         """The JSON body, without what is not set."""
         fields: dict[str, Any] = {"iso": self.iso, "iqn": self.iqn}
+        fields |= access_body(self.access, self.chap)
+        return {key: value for key, value in fields.items() if value is not None}
+
+    def told(self) -> dict[str, Any]:
+        """What an audit line may say of it: all but the secret."""
+        return without_secret(self.body())
+
+
+@dataclass(frozen=True)
+class AccessRequest:
+    """`POST /lun/access`: who may log in to a target that is there.
+
+    `force` also where a machine that is connected could not come back after a break of its connection.
+    """
+
+    iqn: str
+    access: str
+    chap: Chap | None = None
+    force: bool = False
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body, without what is not set."""
+        fields: dict[str, Any] = {"iqn": self.iqn}
+        if self.force:
+            fields["force"] = True
         fields |= access_body(self.access, self.chap)
         return {key: value for key, value in fields.items() if value is not None}
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from agents.node import http, jobs, rebuild, services
+from agents import protocol
+from agents.node import http, rebuild, services
 from agents.node.folder import Entry
 from agents.node.runtime import current
-from agents.protocol import CdRequest, DiskRequest, Master, MasterList
+from agents.protocol import (
+    AccessRequest,
+    CdRequest,
+    Chap,
+    DiskRequest,
+    Master,
+    MasterList,
+)
 from ipxeready.errors import Invalid
-from ipxeready.storage.jobs import STATES
 
 _LOG_LIMIT = 10_000
-_JOB_LIMIT = 1000
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -45,7 +53,10 @@ def lun_list(request: HttpRequest) -> HttpResponse:
 
 def disk_create(request: HttpRequest) -> HttpResponse:
     """A disk: clone, empty or existing."""
-    data = http.body(request, ("iqn", "master", "size", "filename", "existing"))
+    data = http.body(
+        request,
+        ("iqn", "master", "size", "filename", "existing", "access", "chap"),
+    )
     size = data.get("size")
     if size is not None and not isinstance(size, str | int):
         raise Invalid(f"size {size!r} is not a size: write 40G or bytes.", field="size")
@@ -55,25 +66,20 @@ def disk_create(request: HttpRequest) -> HttpResponse:
         size=size,
         existing=http.boolean(data, "existing"),
         filename=http.text(data, "filename"),
+        access=_access(data),
+        chap=_chap(data),
     )
-    node = current()
-    wanted = services.disk_request(node, wanted)
-    return jobs.respond(
-        request,
-        node,
-        lambda step: services.disk_create(node, wanted, step),
-        kind=services.CREATE_DISK,
-        key=wanted.iqn,
-        same=wanted,
-        about=wanted.told(),
-    )
+    return JsonResponse(services.disk_create(current(), wanted), status=201)
 
 
 def cd_create(request: HttpRequest) -> HttpResponse:
     """An install CD."""
-    data = http.body(request, ("iso", "iqn"))
+    data = http.body(request, ("iso", "iqn", "access", "chap"))
     wanted = CdRequest(
-        iso=http.text(data, "iso", required=True) or "", iqn=http.text(data, "iqn")
+        iso=http.text(data, "iso", required=True) or "",
+        iqn=http.text(data, "iqn"),
+        access=_access(data),
+        chap=_chap(data),
     )
     return JsonResponse(services.cd_create(current(), wanted), status=201)
 
@@ -81,8 +87,21 @@ def cd_create(request: HttpRequest) -> HttpResponse:
 def scan(request: HttpRequest) -> HttpResponse:
     """Export what has no target."""
     http.query(request, ())
-    http.body(request, ())
-    return JsonResponse(rebuild.scan(current()))
+    data = http.body(request, ("access",))
+    return JsonResponse(rebuild.scan(current(), access=_access(data)))
+
+
+def access_set(request: HttpRequest) -> HttpResponse:
+    """Who may log in to a target that is there."""
+    http.query(request, ())
+    data = http.body(request, ("iqn", "access", "chap", "force"))
+    wanted = AccessRequest(
+        iqn=http.text(data, "iqn", required=True) or "",
+        access=protocol.check_access(http.text(data, "access", required=True) or ""),
+        chap=_chap(data),
+        force=http.boolean(data, "force"),
+    )
+    return JsonResponse(services.access_set(current(), wanted))
 
 
 def target_delete(request: HttpRequest) -> HttpResponse:
@@ -98,38 +117,34 @@ def target_delete(request: HttpRequest) -> HttpResponse:
     return JsonResponse(done)
 
 
-def job_list(request: HttpRequest) -> HttpResponse:
-    """Jobs, newest first."""
-    given = http.query(request, ("state", "limit"))
-    state = http.text(given, "state")
-    if state is not None and state not in STATES:
-        raise Invalid(
-            f"state {state!r} must be one of {', '.join(STATES)}.", field="state"
-        )
-    limit = http.whole(given, "limit", 100, low=1, high=_JOB_LIMIT)
-    found = current().jobs.all(state=state, limit=limit)
-    return JsonResponse({"jobs": [job.public() for job in found]})
-
-
-def job_get(request: HttpRequest, job_id: str) -> HttpResponse:
-    """One job."""
-    http.query(request, ())
-    return JsonResponse(current().jobs.get(job_id).public())
-
-
-def job_cancel(request: HttpRequest, job_id: str) -> HttpResponse:
-    """Ask for the end of a job; it ends at its next step."""
-    http.query(request, ())
-    http.body(request, ())
-    return JsonResponse(current().jobs.cancel(job_id).public(), status=202)
-
-
 def logs(request: HttpRequest) -> HttpResponse:
     """The node's log above `since`, oldest first."""
     given = http.query(request, ("since", "limit"))
     since = http.whole(given, "since", 0, low=0, high=1 << 62)
     limit = http.whole(given, "limit", 1000, low=1, high=_LOG_LIMIT)
     return JsonResponse(current().log.read(since=since, limit=limit))
+
+
+def _access(data: Mapping[str, Any]) -> str | None:
+    mode = http.text(data, "access")
+    return None if mode is None else protocol.check_access(mode)
+
+
+def _chap(data: Mapping[str, Any]) -> Chap | None:
+    """The name and secret of a body; what is wrong with them is said without the secret."""
+    given = data.get("chap")
+    if given is None:
+        return None
+    if (
+        not isinstance(given, dict)
+        or set(given) != {"username", "secret"}
+        or not all(isinstance(value, str) for value in given.values())
+    ):
+        raise Invalid(
+            "chap must be an object with the texts username and secret, and nothing else.",
+            field="chap",
+        )
+    return protocol.check_chap(given["username"], given["secret"])
 
 
 def _master(entry: Entry) -> Master:

@@ -1,56 +1,66 @@
-"""What a start must know and no image tells: which targets were taken off on purpose, and which CD is which ISO."""
+"""What a start must know and no image tells: which targets were taken off on purpose, which CD is which ISO, who may log in."""
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agents.node.hidden import HiddenFile
 from agents.node.images import Images
-from agents.node.parts import PART
-from ipxeready.errors import Unavailable
+from agents.protocol import ACCESS, ACL, OFF
+from ipxeready.storage import iqn as iqns
 
 NAME = ".targets.json"
 
 
 @dataclass
 class State:
-    """`off`: IQNs that stay off until exported again; `cds`: IQN -> ISO that come back; `other`: keys that we don't know, kept."""
+    """What the file says.
+
+    `off`: IQNs that stay off until exported again; `cds`: IQN -> ISO that come back; `access`: IQN -> mode that was
+    asked for; `default_access`: the mode of all others; `other`: keys that we don't know, kept.
+    """
 
     off: set[str] = field(default_factory=set)
     cds: dict[str, str] = field(default_factory=dict)
+    access: dict[str, str] = field(default_factory=dict)
+    default_access: str | None = None
     other: dict[str, Any] = field(default_factory=dict)
 
 
 class Memory:
     """`.targets.json` in the image directory. Callers hold the node's lock around read and write."""
 
-    def __init__(self, images: Images) -> None:
+    def __init__(self, images: Images, making: Callable[[str], bool]) -> None:
         self._images = images
+        self._making = making
+        self._file = HiddenFile(
+            images,
+            NAME,
+            mode=0o644,
+            code="memory",
+            mend="Mend it; or delete it to forget which targets were taken off, which CDs come back, and who may log in "
+            "(then everybody may, until it is set again).",
+        )
+
+    def settle(self) -> None:
+        """Write down who may log in where nothing else is said, before the folder's first image is exported.
+
+        Otherwise the next start would find an image without our file, and take the folder for an older one.
+        """
+        if self._file.read() is None:
+            self.write(self.read())
+
+    def mode(self, state: State, iqn: str) -> str:
+        """Who may log in to a target about which a request says nothing."""
+        return state.access.get(iqn) or state.default_access or OFF
 
     def read(self) -> State:
         """The state as the file has it now; a broken file is Unavailable, and is never written over."""
-        with self._images.handle() as folder:
-            try:
-                file = os.open(
-                    NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder
-                )
-            except FileNotFoundError:
-                return State()
-            except OSError as error:
-                raise self._broken(error.strerror or str(error)) from error
-            with os.fdopen(file, "rb") as stream:
-                raw = stream.read()
-        try:
-            data = json.loads(raw)
-        except json.JSONDecodeError as error:
-            raise self._broken(
-                f"line {error.lineno}, column {error.colno}: {error.msg}"
-            ) from error
-        except (ValueError, RecursionError) as error:
-            raise self._broken(f"line 1, column 1: {error}") from error
+        data = self._file.read()
+        if data is None:
+            return State(default_access=self._default())
         return self._shape(data)
 
     def write(self, state: State) -> None:
@@ -60,32 +70,11 @@ class Memory:
             "version": 1,
             "off": sorted(state.off),
             "cds": dict(sorted(state.cds.items())),
+            "access": dict(sorted(state.access.items())),
         }
-        raw = json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n"
-        name = f"{NAME}.{secrets.token_hex(6)}{PART}"
-        with self._images.handle() as folder:
-            try:
-                file = os.open(
-                    name,
-                    os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
-                    0o644,
-                    dir_fd=folder,
-                )
-                try:
-                    with os.fdopen(file, "wb") as stream:
-                        stream.write(raw)
-                        stream.flush()
-                        os.fsync(stream.fileno())
-                    os.rename(name, NAME, src_dir_fd=folder, dst_dir_fd=folder)
-                except BaseException:
-                    os.unlink(name, dir_fd=folder)
-                    raise
-                os.fsync(folder)
-            except OSError as error:
-                raise Unavailable(
-                    f"{self._images.path(NAME)} could not be written ({error.strerror}); nothing was changed.",
-                    code="memory.write",
-                ) from error
+        if state.default_access is not None:
+            data["default_access"] = state.default_access
+        self._file.write(data)
 
     def set(
         self,
@@ -94,14 +83,21 @@ class Memory:
         off: bool | None = None,
         iso: str | None = None,
         cd: bool = True,
+        access: str | None = None,
+        forget: bool = False,
     ) -> State:
         """Change what is remembered of one target and return what was before.
 
-        `off` True or False; `iso` the CD's file; `cd` False forgets the CD. The file is
-        written only where that changes something.
+        `off` True or False; `iso` the CD's file; `cd` False forgets the CD; `access` the mode
+        that was asked for; `forget` forgets it. The file is written only where that changes something.
         """
         before = self.read()
-        after = State(set(before.off), dict(before.cds), before.other)
+        after = replace(
+            before,
+            off=set(before.off),
+            cds=dict(before.cds),
+            access=dict(before.access),
+        )
         if off is True:
             after.off.add(iqn)
         elif off is False:
@@ -110,6 +106,10 @@ class Memory:
             after.cds[iqn] = iso
         if not cd:
             after.cds.pop(iqn, None)
+        if access is not None:
+            after.access[iqn] = access
+        elif forget:
+            after.access.pop(iqn, None)
         if after != before:
             self.write(after)
         return before
@@ -121,24 +121,39 @@ class Memory:
             off=iqn in before.off,
             iso=before.cds.get(iqn),
             cd=iqn in before.cds,
+            access=before.access.get(iqn),
+            forget=True,
         )
 
-    def _shape(self, data: object) -> State:
-        if not isinstance(data, dict):
-            raise self._broken("line 1, column 1: not a JSON object")
+    def _default(self) -> str:
+        """A folder without our file and without a disk image is new, and closed; one that was there keeps what it had."""
+        there = any(
+            entry.name.lower().endswith(iqns.IMAGE_SUFFIX)
+            and not entry.name.startswith(".")
+            and not iqns.is_master(entry.name)
+            and not self._making(entry.name)
+            for entry in self._images.entries()
+        )
+        return OFF if there else ACL
+
+    def _shape(self, data: dict[str, Any]) -> State:
         off, cds = data.pop("off", []), data.pop("cds", {})
+        access, default = data.pop("access", {}), data.pop("default_access", None)
         data.pop("version", None)
         if not isinstance(off, list) or not all(isinstance(iqn, str) for iqn in off):
-            raise self._broken('"off" must be a list of IQNs')
+            raise self._file.broken('"off" must be a list of IQNs')
         if not isinstance(cds, dict) or not all(
             isinstance(v, str) for v in cds.values()
         ):
-            raise self._broken('"cds" must map IQNs to ISO names')
-        return State(set(off), cds, data)
-
-    def _broken(self, where: str) -> Unavailable:
-        return Unavailable(
-            f"{self._images.path(NAME)} cannot be read: {where}. Mend it, or delete it to forget "
-            "which targets were taken off.",
-            code="memory.broken",
-        )
+            raise self._file.broken('"cds" must map IQNs to ISO names')
+        if not isinstance(access, dict) or not all(
+            isinstance(mode, str) and mode in ACCESS for mode in access.values()
+        ):
+            raise self._file.broken(
+                f'"access" must map IQNs to one of {", ".join(ACCESS)}'
+            )
+        if default is not None and default not in ACCESS:
+            raise self._file.broken(
+                f'"default_access" must be one of {", ".join(ACCESS)}'
+            )
+        return State(set(off), cds, access, default, data)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agents import protocol
-from agents.node.backends.base import Export, same
+from agents.node import access as rules
+from agents.node.backends.base import Export, same, shown_as
 from agents.node.folder import Entry
 from agents.node.memory import State
 from agents.node.runtime import Node
-from agents.protocol import ScanCreated, ScanResult, Skipped, Target
-from ipxeready.errors import ApplicationError
+from agents.protocol import Access, ScanCreated, ScanResult, Skipped, Target
+from ipxeready.errors import ApplicationError, Unavailable
 from ipxeready.storage import iqn as iqns
 
 logger = logging.getLogger(__name__)
@@ -25,16 +27,21 @@ class _Plan:
     skipped: list[Skipped] = field(default_factory=list)
     claimed: dict[str, str] = field(default_factory=dict)
     """Which file stands for an IQN: the first one that comes along, exported or not."""
+    asked: str | None = None
+    """Who may log in to targets of which nothing is remembered, where the call says so."""
 
     def skip(self, name: str, reason: str) -> None:
         self.skipped.append({"name": name, "reason": reason})
 
 
-def scan(node: Node, *, op: str = "lun.scan") -> ScanResult:
-    """Export every image and remembered CD that has no target; say which were left alone, and why."""
+def scan(node: Node, *, op: str = "lun.scan", access: str | None = None) -> ScanResult:
+    """Export every image and remembered CD that has no target; say which were left alone, and why.
+
+    `access` is for targets of which nothing is remembered, and is then remembered of those that are made.
+    """
     try:
         with node.changing():
-            result = _scan(node)
+            result = _scan(node, access)
     except ApplicationError as error:
         node.log.add(op, "failed", error=error.message)
         raise
@@ -58,12 +65,12 @@ def restored(node: Node, targets: list[Target]) -> list[Target]:
     return node.backend.targets()
 
 
-def _scan(node: Node) -> ScanResult:
+def _scan(node: Node, asked: str | None) -> ScanResult:
     state = node.memory.read()
     targets = {target["iqn"]: target for target in node.backend.targets()}
     node.exported.update(targets)
     users = {lun["backing"]: iqn for iqn, t in targets.items() for lun in t["luns"]}
-    plan = _Plan()
+    plan = _Plan(asked=asked)
     if node.backend.cd:
         _plan_cds(node, state, targets, plan)
     entries = [e for e in node.images.entries() if _is_shown(e)]
@@ -73,18 +80,28 @@ def _scan(node: Node) -> ScanResult:
         _plan_entry(node, entry, state, targets, users, plan)
     for iqn, reason in _orphans(node, targets):
         plan.skip(iqn, reason)
+    _plan_access(node, state, targets, plan)
+    if plan.exports:
+        with contextlib.suppress(Unavailable):  # a read-only mount: decided again later
+            node.memory.settle()
     failures = (
         node.backend.export_all(list(plan.exports.values())) if plan.exports else {}
     )
     created: list[ScanCreated] = []
+    made: dict[str, str] = {}
     for iqn, export in plan.exports.items():
         error = failures[iqn]
         if error is None:
             node.exported.add(iqn)
             if iqn not in targets:
                 created.append({"iqn": iqn, "cd": export.cd})
+                if asked is not None and not rules.is_shared(iqn, export.path):
+                    made[iqn] = asked
         else:
             plan.skip(export.path.rpartition("/")[2], error.message)
+    if made := {iqn: mode for iqn, mode in made.items() if iqn not in state.access}:
+        state.access.update(made)
+        node.memory.write(state)
     return {"created": created, "skipped": plan.skipped}
 
 
@@ -104,6 +121,7 @@ def _plan_cds(
     for iqn, iso in sorted(state.cds.items()):
         export = Export(iqn, node.images.path(iso), cd=True)
         if iqn in targets and same(targets[iqn], export):
+            plan.exports[iqn] = export
             continue
         try:
             iqns.split_target(iqn, node.base_iqn)
@@ -165,10 +183,9 @@ def _plan_target(
     there = next((t for t in targets.values() if t["iqn"].lower() == iqn), None)
     if there is not None and same(there, export):
         plan.claimed[iqn] = name
-        if not there["sessions"] and there["iqn"] == iqn:
-            plan.exports[iqn] = (
-                export  # accepted as it is, or its missing last step repaired
-            )
+        if there["iqn"] == iqn:
+            # Accepted as it is, or its missing last step and its access repaired.
+            plan.exports[iqn] = export
         return
     other = plan.claimed.setdefault(iqn, name)
     if iqn in plan.exports:
@@ -200,6 +217,44 @@ def _plan_target(
         plan.skip(name, error.message)
         return
     plan.exports[iqn] = export
+
+
+def _plan_access(
+    node: Node, state: State, targets: dict[str, Target], plan: _Plan
+) -> None:
+    """Say of each export who may log in. What has no secret for its CHAP stays as it is: shut, or not there at all.
+
+    A target that is there keeps what it has, unless something is remembered or asked for. One with a session that
+    could not come back is left as it is.
+    """
+    for iqn, export in list(plan.exports.items()):
+        there = targets.get(iqn)
+        mode = None if iqn in state.access else plan.asked
+        if rules.is_shared(iqn, export.path):
+            allowed = protocol.access_of(iqn, protocol.OFF)
+        else:
+            try:
+                allowed = rules.wanted(node, state, iqn, mode)
+            except ApplicationError as error:
+                del plan.exports[iqn]
+                plan.skip(export.path.rpartition("/")[2], error.message)
+                continue
+        kept = allowed.mode == protocol.OFF and iqn not in state.access
+        if there is None or not kept:
+            plan.exports[iqn] = replace(export, access=allowed)
+        if (
+            there is not None
+            and there["sessions"]
+            and (kept or shown_as(there, allowed) or _strangers(there, allowed))
+        ):
+            del plan.exports[iqn]
+
+
+def _strangers(target: Target, allowed: Access) -> bool:
+    """Whether somebody is logged in who may not be: the target is left alone until that one has gone."""
+    return allowed.mode != protocol.OFF and any(
+        session["initiator"] != allowed.initiator for session in target["sessions"]
+    )
 
 
 def _orphans(node: Node, targets: dict[str, Target]) -> list[tuple[str, str]]:

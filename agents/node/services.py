@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from agents import protocol
+from agents.node import access
 from agents.node.backends.base import Export, in_use
 from agents.node.folder import image_of
 from agents.node.images import Made
-from agents.node.jobs import AT_RESTART, Step
 from agents.node.rebuild import restored
 from agents.node.runtime import Node
-from agents.protocol import Capabilities, Created, Deleted, Target
+from agents.protocol import AccessRequest, Capabilities, Created, Deleted, Target
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
 from ipxeready.storage import iqn as iqns
-from ipxeready.storage.jobs import Job
 from ipxeready.storage.sizes import parse_size
-
-#: The job that makes a disk, and its operation in the log.
-CREATE_DISK = "lun.create_disk"
 
 
 def capabilities(node: Node) -> Capabilities:
@@ -47,32 +41,24 @@ def target_list(node: Node) -> list[Target]:
     return node.backend.targets()
 
 
-def disk_request(node: Node, request: protocol.DiskRequest) -> protocol.DiskRequest:
-    """The request with names and size in their one form, so that equal wishes are equal; Invalid when it is none."""
-    target = iqns.split_target(request.iqn, node.base_iqn)
-    return dataclasses.replace(
-        request,
-        iqn=f"{node.base_iqn}:{target.name}",
-        filename=protocol.disk_filename(request.iqn, node.base_iqn, request.filename),
-        size=_one_source(request),
-    )
-
-
-def disk_create(
-    node: Node, request: protocol.DiskRequest, step: Step | None = None
-) -> Created:
+def disk_create(node: Node, request: protocol.DiskRequest) -> Created:
     """Make an image (clone, empty, or the one that is there) and export it.
 
     1. Under the lock: is the name free, in the table and in the directory? Reserve it.
-    2. Without the lock: the copy, which may take minutes. A clone may be a job from here on.
+    2. Without the lock: the copy, which may take minutes.
     3. Under the lock: export. What fails here takes back the file of step 2.
     """
-    step = step or Step()
     target = iqns.split_target(request.iqn, node.base_iqn)
     iqn = f"{node.base_iqn}:{target.name}"
     filename = protocol.disk_filename(request.iqn, node.base_iqn, request.filename)
     size = _one_source(request)
-    with node.log.about(CREATE_DISK, iqn=iqn, master=request.master, size=size) as note:
+    with node.log.about(
+        "lun.create_disk",
+        iqn=iqn,
+        master=request.master,
+        size=size,
+        access=request.access,
+    ) as note:
         if request.existing:
             with node.changing():
                 _free_target(node, iqn)
@@ -82,7 +68,7 @@ def disk_create(
                         f"there is no image {filename} to export.", code="file.missing"
                     )
                 node.images.check_disk(entry.name)
-                backing = _export(node, iqn, entry.name)
+                backing = _export(node, iqn, entry.name, request)
             return {"iqn": iqn, "backing": backing}
         master = (
             node.masters.get(request.master).name
@@ -90,7 +76,8 @@ def disk_create(
             else None
         )
         with node.changing():
-            node.memory.read()  # a broken memory is said before minutes of copying
+            # A broken memory and a missing secret are said before minutes of copying.
+            access.wanted(node, node.memory.read(), iqn, request.access, request.chap)
             _free_target(node, iqn)
             clash = node.images.find(filename)
             if clash is not None:
@@ -102,14 +89,11 @@ def disk_create(
             node.reserve(filename)
         try:
             if master is not None:
-                step.begin()
-                made = node.images.clone(
-                    master, filename, progress=step.add, total=step.turn
-                )
+                made = node.images.clone(master, filename)
             else:
                 made = node.images.create_empty(filename, size or 0)
             note["how"] = made.how
-            backing = _export_made(node, iqn, made)
+            backing = _export_made(node, iqn, made, request)
         finally:
             with node.changing():
                 node.release(filename)
@@ -129,17 +113,52 @@ def cd_create(node: Node, request: protocol.CdRequest) -> Created:
     else:
         name = iqns.check_name(iso, field="iso")
     iqn = iqns.join(node.base_iqn, name)
-    with node.log.about("lun.create_cd", iqn=iqn, iso=iso), node.changing():
-        _free_target(node, iqn)
+    path = node.images.path(iso)
+    access.check_shared(iqn, path, request.access)
+    mode = protocol.OFF if access.is_shared(iqn, path) else request.access
+    with (
+        node.log.about("lun.create_cd", iqn=iqn, iso=iso, access=request.access),
+        node.changing(),
+    ):
+        targets = _free_target(node, iqn)
         node.images.check_iso(iso)
-        before = node.memory.set(iqn, off=False, iso=iso)
-        try:
-            node.backend.export(Export(iqn, node.images.path(iso), cd=True))
-        except ApplicationError:
-            node.memory.restore(iqn, before)
-            raise
+        with access.remembered(node, iqn, mode, request.chap, targets) as allowed:
+            before = node.memory.set(iqn, off=False, iso=iso)
+            try:
+                node.backend.export(Export(iqn, path, cd=True, access=allowed))
+            except ApplicationError:
+                node.memory.restore(iqn, before)
+                raise
         node.exported.add(iqn)
-    return {"iqn": iqn, "backing": node.images.path(iso)}
+    return {"iqn": iqn, "backing": path}
+
+
+def access_set(node: Node, request: AccessRequest) -> Target:
+    """Change who may log in to a target that is there, remember it, and return the target as it is then.
+
+    A machine that is connected stays connected; where it could not come back after a break of
+    its connection, that is Conflict unless `force`.
+    """
+    name = iqns.split_target(request.iqn, node.base_iqn).name
+    iqn = f"{node.base_iqn}:{name}"
+    with (
+        node.log.about(
+            "lun.access", iqn=iqn, access=request.access, force=request.force or None
+        ),
+        node.changing(),
+    ):
+        targets = restored(node, node.backend.targets())
+        target = next((t for t in targets if t["iqn"] == iqn), None)
+        if target is None or not target["luns"]:
+            raise NotFound(
+                f"there is no target {iqn} on this node.", code="target.missing"
+            )
+        access.check_shared(iqn, target["luns"][0]["backing"], request.access)
+        with access.remembered(
+            node, iqn, request.access, request.chap, targets, force=request.force
+        ) as allowed:
+            node.backend.export(access.export_of(target, allowed))
+        return node.backend.find(iqn) or target
 
 
 def target_delete(
@@ -179,22 +198,12 @@ def target_delete(
         if file is not None:
             node.images.delete(*file)
             node.memory.set(iqn, off=False)
+        if file is not None or not returns:
+            access.forget(node, iqn)
         answer: Deleted = {"deleted": iqn, "delete_file": delete_file}
         if target["sessions"]:
             answer["closed"] = target["sessions"]
         return answer
-
-
-def _made_before(node: Node, job: Job) -> Created | None:
-    """What a killed agent had made all the same: an image is whole or not there, and the rebuild has exported it."""
-    with node.changing():
-        target = target_of(node, str(job.about.get("iqn")))
-    if target is None or not target["luns"]:
-        return None
-    return {"iqn": target["iqn"], "backing": target["luns"][0]["backing"]}
-
-
-AT_RESTART[CREATE_DISK] = _made_before
 
 
 # -- inside --------------------------------------------------------------
@@ -227,21 +236,20 @@ def target_of(node: Node, iqn: str) -> Target | None:
     return next(iter(exact + other), None)
 
 
-def _free_target(node: Node, iqn: str) -> None:
-    if target_of(node, iqn) is not None:
+def _free_target(node: Node, iqn: str) -> list[Target]:
+    """The targets that are there, unless that one is among them: Conflict."""
+    targets = restored(node, node.backend.targets())
+    if any(target["iqn"].lower() == iqn for target in targets):
         raise Conflict(f"the target {iqn} exists already.", code="target.exists")
+    return targets
 
 
-def _export(node: Node, iqn: str, filename: str) -> str:
+def _export(node: Node, iqn: str, filename: str, request: protocol.DiskRequest) -> str:
     """Export an image under the lock; it is no longer remembered as off."""
     backing = node.images.path(filename)
+    targets = restored(node, node.backend.targets())
     user = next(
-        (
-            t["iqn"]
-            for t in restored(node, node.backend.targets())
-            for lun in t["luns"]
-            if lun["backing"] == backing
-        ),
+        (t["iqn"] for t in targets for lun in t["luns"] if lun["backing"] == backing),
         iqn,
     )
     if user != iqn:
@@ -249,24 +257,28 @@ def _export(node: Node, iqn: str, filename: str) -> str:
             f"{filename} is exported already, as {user}; one image, one target.",
             code="file.exported",
         )
-    before = node.memory.set(iqn, off=False)
-    try:
-        node.backend.export(Export(iqn, backing))
-    except ApplicationError:
-        node.memory.restore(iqn, before)
-        raise
+    node.memory.settle()
+    with access.remembered(node, iqn, request.access, request.chap, targets) as allowed:
+        before = node.memory.set(iqn, off=False)
+        try:
+            node.backend.export(Export(iqn, backing, access=allowed))
+        except ApplicationError:
+            node.memory.restore(iqn, before)
+            raise
     node.exported.add(iqn)
     return backing
 
 
-def _export_made(node: Node, iqn: str, made: Made) -> str:
+def _export_made(
+    node: Node, iqn: str, made: Made, request: protocol.DiskRequest
+) -> str:
     try:
         with node.changing():
             node.images.check_disk(made.name)
-            return _export(node, iqn, made.name)
+            return _export(node, iqn, made.name, request)
     except BaseException:
         node.images.delete(made.name, made.identity)
-        node.log.add(CREATE_DISK, "rollback", iqn=iqn, removed=made.name)
+        node.log.add("lun.create_disk", "rollback", iqn=iqn, removed=made.name)
         raise
 
 
@@ -321,4 +333,5 @@ def _delete_rest(node: Node, iqn: str, name: str, delete_file: bool) -> Deleted:
     entry = node.images.check_deletable(entry.name)
     node.images.delete(entry.name, entry.identity)
     node.memory.set(iqn, off=False, cd=False)
+    access.forget(node, iqn)
     return {"deleted": iqn, "delete_file": True}

@@ -47,8 +47,9 @@ class Backend(ABC):
     ) -> dict[str, ApplicationError | None]:
         """Make each target or accept the equal one that is there; by IQN, None or why not.
 
-        Its access becomes what `access` says, unless that is None; sessions that are open stay. A target that could not be made, or that reads back different from what was asked,
-        is not left behind. One failure does not stop the rest.
+        Its access becomes what `access` says, unless that is None; sessions that are open stay, and at no moment
+        may more log in than before or after. A target that could not be made, or that reads back different from
+        what was asked, is not left behind. One failure does not stop the rest.
         """
 
     @abstractmethod
@@ -98,10 +99,20 @@ def access_shown(access: Access) -> AccessShown:
     }
 
 
+def shown_as(target: Target, access: Access) -> bool:
+    """Whether a listed target lets in exactly whom `access` says; a secret cannot be seen."""
+    shown = access_shown(access)
+    return (
+        target.get("access") == shown["access"]
+        and target.get("initiators") == shown["initiators"]
+    )
+
+
 def describe(sessions: Sequence[Session]) -> str:
-    """Sessions for a message: `iqn… from 192.0.2.7`, joined."""
+    """Sessions for a message: `iqn… from 192.0.2.7 (since …)`, joined."""
     return ", ".join(
         f"{s['initiator']} from {s['address'] or 'an unknown address'}"
+        + (f" (since {s['since']})" if s.get("since") else "")
         for s in sessions
     )
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents import protocol
-from agents.node.backends.base import Backend, Export, in_use, same
+from agents.node.backends.base import Backend, Export, in_use, same, shown_as
+from agents.node.backends.stgtaccess import Doors
 from agents.node.backends.tgtadm import (
     ACTIVE,
     EXISTS,
@@ -26,7 +27,6 @@ _MAX_TID = 65535
 #: A busy target may refuse even a forced deletion for a moment.
 _FORCE_TRIES = 60
 _FORCE_WAIT = 0.05
-_EVERYONE = "ALL"
 
 
 class StgtBackend(Backend):
@@ -41,6 +41,7 @@ class StgtBackend(Backend):
     ) -> None:
         self._base = base_iqn
         self._tgtadm = Tgtadm(control_port=control_port, socket=socket)
+        self._doors = Doors(self._tgtadm, self._ours)
 
     def check(self) -> None:
         """One short question to tgtd."""
@@ -73,20 +74,18 @@ class StgtBackend(Backend):
         for export in exports:
             if result[export.iqn] is None:
                 try:
-                    self._open(export, after.get(export.iqn))
+                    self._open(export, after)
                 except ApplicationError as error:
                     result[export.iqn] = error
         final = self._show()
         for export in exports:
             shown = final.get(export.iqn)
-            if result[export.iqn] is None and not (
-                shown and shown.acl and same(shown.public(), export)
-            ):
+            if result[export.iqn] is None and not (shown and _is_as(shown, export)):
                 result[export.iqn] = UpstreamFailed(
                     f"tgtd does not show {export.iqn} as it was asked for; look with `tgtadm --op show`."
                 )
             if result[export.iqn] is not None and export.iqn in made and shown:
-                self._undo(shown)
+                self._undo(shown, final)
         return result
 
     def unexport(self, iqn: str, *, force: bool = False) -> None:
@@ -96,6 +95,7 @@ class StgtBackend(Backend):
             return
         if shown.sessions and not force:
             raise in_use(shown.public())
+        accounts = self._doors.accounts(shown)
         tid = str(shown.tid)
         try:
             if force:
@@ -108,10 +108,12 @@ class StgtBackend(Backend):
                 raise in_use((now or shown).public()) from error
             if error.kind != MISSING:
                 raise
-        if iqn in self._show():
+        left = self._show()
+        if iqn in left:
             raise UpstreamFailed(
                 f"tgtd still shows {iqn} after its deletion; try again."
             )
+        self._doors.tidy(accounts, left)
 
     # -- inside ----------------------------------------------------------
 
@@ -178,8 +180,9 @@ class StgtBackend(Backend):
         where = ("--tid", str(tid), "--lun", _LUN)
         self._tgtadm.run("update", "logicalunit", *where, "--params", parameters)
 
-    def _open(self, export: Export, shown: Shown | None) -> None:
-        """Let initiators in, once the LUN reads back as asked; an access list that is there is kept."""
+    def _open(self, export: Export, everything: dict[str, Shown]) -> None:
+        """Let initiators in, once the LUN reads back as asked."""
+        shown = everything.get(export.iqn)
         if shown is None:
             raise UpstreamFailed(
                 f"tgtd does not show {export.iqn} although it said yes; try again."
@@ -195,25 +198,12 @@ class StgtBackend(Backend):
             )
         if not shown.online.get(number, True):
             raise Conflict(f"tgtd has {export.iqn} offline.", code="target.offline")
-        if not shown.acl:
-            try:
-                self._tgtadm.run(
-                    "bind", "target", "--tid", str(shown.tid), "-I", _EVERYONE
-                )
-            except TgtError as error:
-                if error.kind != EXISTS:
-                    raise
+        self._doors.open(shown, export.access, everything)
 
     def _force(self, shown: Shown) -> None:
         """Close the door, then delete with --force until tgtd lets go."""
         tid = str(shown.tid)
-        for rule in shown.acl:
-            flag = "-Q" if rule.startswith(("iqn.", "eui.", "naa.")) else "-I"
-            try:
-                self._tgtadm.run("unbind", "target", "--tid", tid, flag, rule)
-            except TgtError as error:
-                if error.kind != MISSING:
-                    raise
+        self._doors.close(shown)
         for left in reversed(range(_FORCE_TRIES)):
             try:
                 self._tgtadm.run("delete", "target", "--tid", tid, "--force")
@@ -224,13 +214,22 @@ class StgtBackend(Backend):
             else:
                 return
 
-    def _undo(self, shown: Shown) -> None:
+    def _undo(self, shown: Shown, everything: dict[str, Shown]) -> None:
         """Take back a target that this call made."""
         try:
             self._tgtadm.run("delete", "target", "--tid", str(shown.tid), "--force")
         except TgtError as error:
             if error.kind != MISSING:
                 raise
+        everything.pop(shown.iqn, None)
+        self._doors.tidy(self._doors.accounts(shown), everything)
+
+
+def _is_as(shown: Shown, export: Export) -> bool:
+    """Whether tgtd shows what was asked for."""
+    if not shown.acl or not same(shown.public(), export):
+        return False
+    return export.access is None or shown_as(shown.public(), export.access)
 
 
 def _differs(shown: Shown, export: Export) -> Conflict:

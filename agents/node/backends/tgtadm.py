@@ -8,9 +8,11 @@ import threading
 import time
 from pathlib import Path
 
+from agents.node.backends.base import AccessShown
 from agents.node.backends.sizes import size_of
-from agents.protocol import CD, DISK, Lun, Session, Target
+from agents.protocol import ACL, CD, CHAP, DISK, OFF, Lun, Session, Target
 from ipxeready.errors import Unavailable, UpstreamFailed
+from ipxeready.storage import iqn as iqns
 
 TIMEOUT = 10.0
 #: After a call that never came back, others fail at once for so long instead of piling up.
@@ -26,9 +28,11 @@ _WORDS = {
     "this target already exists": EXISTS,
     "this logical unit number already exists": EXISTS,
     "this access control rule already exists": EXISTS,
+    "this account already exists": EXISTS,
     "can't find the target": MISSING,
     "can't find the logical unit": MISSING,
     "this access control rule does not exist": MISSING,
+    "can't find the account": MISSING,
     "this target is still active": ACTIVE,
     "this logical unit is still active": ACTIVE,
     "logical unit is still active": ACTIVE,
@@ -73,13 +77,14 @@ class Tgtadm:
                 timeout=TIMEOUT,
                 check=False,
             )
-        except subprocess.TimeoutExpired as error:
+        except subprocess.TimeoutExpired:
             with self._guard:
                 self._until = time.monotonic() + _PAUSE
+            # Not "from": that error's words are the arguments, which may hold a secret.
             raise Unavailable(
                 f"tgtd did not answer within {TIMEOUT:g} s; look at its process on this node.",
                 code="stgt.hung",
-            ) from error
+            ) from None
         except OSError as error:
             raise Unavailable(
                 f"tgtadm cannot be started ({error.strerror}); install the package tgt.",
@@ -110,6 +115,22 @@ class Shown:
         self.online: dict[int, bool] = {}
         self.sessions: list[Session] = []
         self.acl: list[str] = []
+        self.accounts: list[str] = []
+        self.outgoing: list[str] = []
+
+    def access(self) -> AccessShown:
+        """Who may log in, from the rules and accounts; `other` for what is not one of our modes."""
+        rules, own = set(self.acl), iqns.initiator_of(self.iqn)
+        mode = "other"
+        if not self.outgoing:
+            if rules == {"ALL"} and not self.accounts:
+                mode = OFF
+            elif rules == {own} and len(self.accounts) < 2:
+                mode = CHAP if self.accounts else ACL
+        return {
+            "access": mode,
+            "initiators": [] if mode == OFF else sorted(rules),
+        }
 
     def public(self) -> Target:
         """The target as the API lists it."""
@@ -118,6 +139,7 @@ class Shown:
             "tid": self.tid,
             "luns": self.luns,
             "sessions": self.sessions,
+            **self.access(),
         }
 
 
@@ -143,6 +165,9 @@ def parse(text: str) -> list[Shown]:
             _nexus(found[-1], words)
         elif section == "LUN information:":
             lun = _lun(found[-1], lun, words)
+        elif section == "Account information:":
+            name, outgoing, _ = words.partition(" (outgoing)")
+            (found[-1].outgoing if outgoing else found[-1].accounts).append(name)
         elif section == "ACL information:":
             found[-1].acl.append(words)
     for target in found:
@@ -154,9 +179,10 @@ def parse(text: str) -> list[Shown]:
 
 def _nexus(target: Shown, words: str) -> None:
     key, _, value = words.partition(": ")
-    if key == "Initiator":
-        name = value.partition(" alias:")[0]
-        target.sessions.append({"initiator": name, "address": ""})
+    if key == "I_T nexus":
+        target.sessions.append({"initiator": "", "address": "", "id": value})
+    elif key == "Initiator" and target.sessions:
+        target.sessions[-1]["initiator"] = value.partition(" alias:")[0]
     elif key == "IP Address" and target.sessions:
         target.sessions[-1]["address"] = value
 

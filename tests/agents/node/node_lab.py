@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import shutil
 import socket
@@ -20,6 +21,7 @@ from django.test import Client
 from agents.node import runtime, startup
 from agents.node.runtime import Node
 from ipxeready import conf
+from ipxeready.storage.iqn import initiator_of
 
 BASE = "iqn.2026-07.com.controller"
 TOKEN = "token-of-the-node"
@@ -181,7 +183,7 @@ class Lab:
         return {entry["name"]: entry["reason"] for entry in self.scan()["skipped"]}
 
     def files(self) -> dict[str, tuple[int, int, bytes]]:
-        """Every file: inode, size and content; to see that nothing changed."""
+        """Every file but the node's own memory: inode, size and content; to see that nothing changed."""
         return {
             p.name: (
                 p.lstat().st_ino,
@@ -189,8 +191,12 @@ class Lab:
                 b"" if p.is_symlink() else p.read_bytes(),
             )
             for p in self.folder.iterdir()
-            if not p.is_dir()
+            if not p.is_dir() and p.name != ".targets.json"
         }
+
+    def remembered(self) -> Any:
+        """What the node's memory says."""
+        return json.loads((self.folder / ".targets.json").read_text())
 
 
 def _image_opts(daemon: Tgtd, iqn: str, initiator: str) -> str:
@@ -202,9 +208,10 @@ def _image_opts(daemon: Tgtd, iqn: str, initiator: str) -> str:
 
 @contextlib.contextmanager
 def session(
-    daemon: Tgtd, iqn: str, *, initiator: str = f"{BASE}:a-worker"
+    daemon: Tgtd, iqn: str, *, initiator: str | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A real initiator that is logged in for the length of the block."""
+    """A real initiator that is logged in for the length of the block; the target's own unless another is named."""
+    initiator = initiator or initiator_of(iqn)
     held = subprocess.Popen(
         [*WITH_US, "qemu-io", "--image-opts", _image_opts(daemon, iqn, initiator)],
         stdin=subprocess.PIPE,
@@ -226,7 +233,7 @@ def read_lun(daemon: Tgtd, iqn: str, into: Path) -> subprocess.CompletedProcess[
             "qemu-img",
             "convert",
             "--image-opts",
-            _image_opts(daemon, iqn, f"{BASE}:reader"),
+            _image_opts(daemon, iqn, initiator_of(iqn)),
             "-O",
             "raw",
             str(into),
@@ -243,7 +250,7 @@ def write_lun(daemon: Tgtd, iqn: str) -> subprocess.CompletedProcess[str]:
         [
             "qemu-io",
             "--image-opts",
-            _image_opts(daemon, iqn, f"{BASE}:writer"),
+            _image_opts(daemon, iqn, initiator_of(iqn)),
             "-c",
             "write -P 0xab 0 4096",
         ],

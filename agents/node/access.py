@@ -1,0 +1,181 @@
+"""Who may log in to which target: what a request says, else what is remembered, else the node's default. It never cuts a session."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from agents import protocol
+from agents.node.backends.base import Export, describe, shown_as
+from agents.node.memory import State
+from agents.node.runtime import Node
+from agents.protocol import Access, Chap, Session, Target
+from ipxeready.errors import Conflict, Invalid
+from ipxeready.storage import iqn as iqns
+
+
+@contextlib.contextmanager
+def remembered(
+    node: Node,
+    iqn: str,
+    mode: str | None,
+    chap: Chap | None,
+    targets: list[Target],
+    *,
+    force: bool = False,
+) -> Iterator[Access]:
+    """The access that a request leads to, remembered for the length of the block and, unless that fails, afterwards.
+
+    `targets` are those that were just seen. A new secret of an initiator goes to all its targets.
+    The caller holds the lock.
+    """
+    state = node.memory.read()
+    access = wanted(node, state, iqn, mode, chap)
+    siblings = _with_new_secret(node, iqn, access, targets)
+    if not force:
+        for target in targets:
+            if target["iqn"] == iqn:
+                _check_not_locked_out(target, access, changed=bool(siblings))
+            elif target["iqn"] in siblings:
+                _check_not_locked_out(target, access, changed=True)
+    before = node.memory.set(iqn, access=mode)
+    old: Chap | None = None
+    try:
+        if access.chap is not None:
+            old = node.secrets.set(access.initiator or "", access.chap)
+        yield access
+        for name, error in node.backend.export_all(
+            [export for name, export in siblings.items() if name != iqn]
+        ).items():
+            if error is not None:
+                raise Conflict(
+                    f"{name} did not take the new secret: {error.message}",
+                    code="chap.half",
+                ) from error
+    except BaseException:
+        if access.chap is not None and old != access.chap:
+            node.secrets.set(access.initiator or "", old)
+        node.memory.restore(iqn, before)
+        raise
+
+
+def wanted(
+    node: Node, state: State, iqn: str, mode: str | None, chap: Chap | None = None
+) -> Access:
+    """The access to a target; Invalid when it is chap and there is no secret for it."""
+    if mode is not None:
+        protocol.check_access(mode)
+    if chap is not None and mode != protocol.CHAP:
+        raise Invalid(
+            f"chap is given and access is {mode or 'not'}; give both, or leave chap out.",
+            code="chap.without_access",
+            field="chap",
+        )
+    mode = mode or node.memory.mode(state, iqn)
+    if mode != protocol.CHAP or chap is not None:
+        return protocol.access_of(iqn, mode, chap)
+    initiator = iqns.initiator_of(iqn)
+    known = node.secrets.read().get(initiator)
+    if known is None:
+        raise Invalid(
+            f"access chap needs chap with username and secret: this node has no secret for {initiator}.",
+            code="chap.missing",
+            field="chap",
+        )
+    return protocol.access_of(iqn, mode, known)
+
+
+def is_shared(iqn: str, path: str) -> bool:
+    """Whether a target is the one that all machines share of an ISO: it bears the ISO's own name."""
+    name = iqn.rpartition(":")[2]
+    return name.endswith(iqns.ISO_SUFFIX) and name == path.rpartition("/")[2].lower()
+
+
+def check_shared(iqn: str, path: str, mode: str | None) -> None:
+    """Refuse to close an ISO that all machines share."""
+    if mode not in (None, protocol.OFF) and is_shared(iqn, path):
+        raise Invalid(
+            f"access {mode!r}: {iqn} bears the ISO's own name, so it is no worker's alone: it is read-only and "
+            "open to all. Attach the ISO to one worker under that worker's name.",
+            code="access.shared",
+            field="access",
+        )
+
+
+def forget(node: Node, iqn: str) -> None:
+    """Forget who might log in to a target that is gone for good, and the secret with its initiator's last one."""
+    initiator = iqns.initiator_of(iqn)
+    state = node.memory.set(iqn, access=None, forget=True)
+    names = {
+        *(name for name in state.access if name != iqn),
+        *(name for name in state.cds if name != iqn),
+        *(t["iqn"] for t in node.backend.targets() if t["iqn"] != iqn),
+        *(
+            f"{node.base_iqn}:{entry.name.removesuffix(iqns.IMAGE_SUFFIX)}"
+            for entry in node.images.entries()
+        ),
+    }
+    if all(iqns.initiator_of(name) != initiator for name in names):
+        node.secrets.set(initiator, None)
+
+
+def export_of(target: Target, access: Access) -> Export:
+    """The export that a listed target is, with another access."""
+    lun = target["luns"][0]
+    return Export(
+        target["iqn"], lun["backing"], cd=lun["type"] == protocol.CD, access=access
+    )
+
+
+def locked_out(target: Target, access: Access) -> list[Session]:
+    """The sessions whose initiators could not log in again once a target has that access instead of its present one.
+
+    With CHAP that is everybody: a machine learns its secret at its boot.
+    """
+    if access.mode == protocol.OFF:
+        return []
+    return [
+        session
+        for session in target["sessions"]
+        if session["initiator"] != access.initiator or access.mode == protocol.CHAP
+    ]
+
+
+# -- inside --------------------------------------------------------------
+
+
+def _with_new_secret(
+    node: Node, iqn: str, access: Access, targets: list[Target]
+) -> dict[str, Export]:
+    """The initiator's targets with CHAP, where `access` brings it another secret; by IQN."""
+    if access.chap is None or access.initiator is None:
+        return {}
+    known = node.secrets.read().get(access.initiator)
+    if known is None or known == access.chap:
+        return {}
+    return {
+        target["iqn"]: export_of(target, access)
+        for target in targets
+        if iqns.initiator_of(target["iqn"]) == access.initiator
+        and target["luns"]
+        and (target.get("access") == protocol.CHAP or target["iqn"] == iqn)
+    }
+
+
+def _check_not_locked_out(target: Target, access: Access, *, changed: bool) -> None:
+    """Conflict where a machine that is connected could not log in again; `changed` tells of a new secret."""
+    if shown_as(target, access) and not changed:
+        return
+    out = locked_out(target, access)
+    if out:
+        why = (
+            "it has not been given that secret"
+            if access.mode == protocol.CHAP
+            else f"only {access.initiator} may then log in"
+        )
+        raise Conflict(
+            f"{target['iqn']} is in use by {describe(out)}, which could not come back after a break of its "
+            f"connection: {why}. Shut that machine down, or repeat with force=true; nobody is cut off.",
+            code="access.locked_out",
+            extra={"sessions": out},
+        )

@@ -1,0 +1,104 @@
+"""Our own small files in the image directory: read without following a link, replaced durably or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from typing import Any
+
+from agents.node.folder import Folder
+from agents.node.parts import PART
+from ipxeready.errors import Unavailable
+
+
+class HiddenFile:
+    """One JSON object in a file of the image directory. `mend` ends the message about a broken one."""
+
+    def __init__(
+        self, folder: Folder, name: str, *, mode: int, code: str, mend: str
+    ) -> None:
+        self._folder = folder
+        self._name = name
+        self._mode = mode
+        self._code = code
+        self._mend = mend
+
+    def read(self) -> dict[str, Any] | None:
+        """The object as the file has it now; None without a file; a broken file is Unavailable.
+
+        A file that only its owner may read must not be open to others.
+        """
+        with self._folder.handle() as folder:
+            try:
+                file = os.open(
+                    self._name,
+                    os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC,
+                    dir_fd=folder,
+                )
+            except FileNotFoundError:
+                return None
+            except OSError as error:
+                raise self.broken(error.strerror or str(error)) from error
+            with os.fdopen(file, "rb") as stream:
+                mode = os.fstat(stream.fileno()).st_mode & 0o777
+                if mode & ~self._mode & 0o077 and not self._mode & 0o077:
+                    raise Unavailable(
+                        f"{self.path} has mode {mode:04o}, so others may read the secrets in it. "
+                        f"Run `chmod {self._mode:04o}` on it, and give out new secrets if somebody may have.",
+                        code=f"{self._code}.mode",
+                    )
+                raw = stream.read()
+        # What a decoder quotes of the file may be a secret: only the place is told.
+        place, words = "", ""
+        try:
+            data = json.loads(raw)
+        except json.JSONDecodeError as error:
+            place, words = f"line {error.lineno}, column {error.colno}", error.msg
+        except (ValueError, RecursionError) as error:
+            place, words = "line 1, column 1", f"no JSON ({type(error).__name__})"
+        if place:
+            raise self.broken(f"{place}: {words}")
+        if not isinstance(data, dict):
+            raise self.broken("line 1, column 1: not a JSON object")
+        return data
+
+    def write(self, data: dict[str, Any]) -> None:
+        """Replace the file, durably."""
+        raw = json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n"
+        name = f"{self._name}.{secrets.token_hex(6)}{PART}"
+        with self._folder.handle() as folder:
+            try:
+                file = os.open(
+                    name,
+                    os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
+                    self._mode,
+                    dir_fd=folder,
+                )
+                try:
+                    with os.fdopen(file, "wb") as stream:
+                        stream.write(raw)
+                        stream.flush()
+                        os.fsync(stream.fileno())
+                    os.rename(name, self._name, src_dir_fd=folder, dst_dir_fd=folder)
+                except BaseException:
+                    os.unlink(name, dir_fd=folder)
+                    raise
+                os.fsync(folder)
+            except OSError as error:
+                raise Unavailable(
+                    f"{self.path} could not be written ({error.strerror}); nothing was changed.",
+                    code=f"{self._code}.write",
+                ) from error
+
+    @property
+    def path(self) -> str:
+        """Where it is, for messages."""
+        return self._folder.path(self._name)
+
+    def broken(self, where: str) -> Unavailable:
+        """The error of a file that says something we don't understand."""
+        return Unavailable(
+            f"{self.path} cannot be read: {where}. {self._mend}",
+            code=f"{self._code}.broken",
+        )
