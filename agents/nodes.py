@@ -22,10 +22,17 @@ from agents.protocol import (
     check_filename,
 )
 from agents.scheduler import check_named_node
+from agents.services import OWNERS
 from agents.together import ask_all
 from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, VIEWER, Actor
-from ipxeready.errors import ApplicationError, Invalid, NodeRefused, UpstreamFailed
+from ipxeready.errors import (
+    ApplicationError,
+    Conflict,
+    Invalid,
+    NodeRefused,
+    UpstreamFailed,
+)
 from ipxeready.storage.iqn import IMAGE_SUFFIX, check_iqn
 from ipxeready.storage.sizes import parse_size
 
@@ -162,10 +169,21 @@ def lun_delete(
     ignore_missing: bool = False,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Take a target off a node, with its image if asked; the node refuses while a session is open."""
+    """Take a target off a node, with its image if asked; the node refuses while a session is open.
+
+    Conflict for a target that a worker's record names, unless `force`: the record would point to nothing, and a
+    new disk of that name would be taken for the worker's own.
+    """
     actor.require(OPERATOR)
     agent = selectors.agent_get(agent_id)
     name = check_iqn(iqn)
+    owners = sorted({owner for ask in OWNERS for owner in ask(agent.id, name)})
+    if owners and not force:
+        raise Conflict(
+            f"{name} belongs to {', '.join(owners)}: delete the disk or CD there, which mends the record too. "
+            "force=true deletes the target all the same, and cuts off who is connected.",
+            code="target.owned",
+        )
     with _audited(
         actor,
         "lun.delete",

@@ -25,6 +25,8 @@ from ipxeready.index import Transaction
 
 #: Who uses a node: each returns names of workers with something on it. The apps above fill it.
 IN_USE: list[Callable[[str], list[str]]] = []
+#: Whose disk or CD a target is: each gets a node's id and an IQN and returns names. The apps above fill it.
+OWNERS: list[Callable[[str, str], list[str]]] = []
 #: Ids that would hide an address of the API.
 _RESERVED = frozenset({"probe"})
 #: Names in one refusal; more are counted only.

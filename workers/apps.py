@@ -14,13 +14,13 @@ class WorkersConfig(AppConfig):
 
     def ready(self) -> None:
         """Make both files known to the index, to the health page and to the registry of nodes who uses them."""
-        from agents.services import IN_USE
+        from agents.services import IN_USE, OWNERS
         from ipxeready.index import register
         from ipxeready.startup import at_start
         from ipxeready.web.health import health_section
         from workers.adapters import WorkersSource
         from workers.hostsfile import HostsSource
-        from workers.selectors import differences, workers_on
+        from workers.selectors import differences, owners, workers_on
         from workers.settle import settle_all
 
         register(WorkersSource())
@@ -29,3 +29,5 @@ class WorkersConfig(AppConfig):
         health_section("differences", differences)
         if workers_on not in IN_USE:
             IN_USE.append(workers_on)
+        if owners not in OWNERS:
+            OWNERS.append(owners)

@@ -147,14 +147,18 @@ def waiting_without_disk() -> int:
 
 def sharers(thing: Disk | Cd) -> list[str]:
     """Other workers whose records name the same target on the same node: a block that was copied by hand."""
-    found = {
+    return sorted(set(owners(thing.agent, thing.iqn)) - {thing.worker_id})
+
+
+def owners(agent_id: str, iqn: str) -> list[str]:
+    """The workers whose records name this target of a node as their disk or CD."""
+    return [
         name
         for model in (Disk, Cd)
-        for name in model.objects.filter(agent=thing.agent, iqn=thing.iqn).values_list(
+        for name in model.objects.filter(agent=agent_id, iqn=iqn).values_list(
             "worker_id", flat=True
         )
-    }
-    return sorted(found - {thing.worker_id})
+    ]
 
 
 def disk_counts() -> dict[str, int]:
