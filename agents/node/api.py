@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from agents import protocol
-from agents.node import http, rebuild, services
+from agents.node import http, jobs, rebuild, services
 from agents.node.folder import Entry
 from agents.node.runtime import current
 from agents.protocol import (
@@ -21,8 +21,10 @@ from agents.protocol import (
     MasterList,
 )
 from ipxeready.errors import Invalid
+from ipxeready.storage.jobs import STATES
 
 _LOG_LIMIT = 10_000
+_JOB_LIMIT = 1000
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -69,7 +71,17 @@ def disk_create(request: HttpRequest) -> HttpResponse:
         access=_access(data),
         chap=_chap(data),
     )
-    return JsonResponse(services.disk_create(current(), wanted), status=201)
+    node = current()
+    wanted = services.disk_request(node, wanted)
+    return jobs.respond(
+        request,
+        node,
+        lambda step: services.disk_create(node, wanted, step),
+        kind=services.CREATE_DISK,
+        key=wanted.iqn,
+        same=wanted,
+        about=wanted.told(),
+    )
 
 
 def cd_create(request: HttpRequest) -> HttpResponse:
@@ -115,6 +127,32 @@ def target_delete(request: HttpRequest) -> HttpResponse:
         force=http.boolean(given, "force"),
     )
     return JsonResponse(done)
+
+
+def job_list(request: HttpRequest) -> HttpResponse:
+    """Jobs, newest first."""
+    given = http.query(request, ("state", "limit"))
+    state = http.text(given, "state")
+    if state is not None and state not in STATES:
+        raise Invalid(
+            f"state {state!r} must be one of {', '.join(STATES)}.", field="state"
+        )
+    limit = http.whole(given, "limit", 100, low=1, high=_JOB_LIMIT)
+    found = current().jobs.all(state=state, limit=limit)
+    return JsonResponse({"jobs": [job.public() for job in found]})
+
+
+def job_get(request: HttpRequest, job_id: str) -> HttpResponse:
+    """One job."""
+    http.query(request, ())
+    return JsonResponse(current().jobs.get(job_id).public())
+
+
+def job_cancel(request: HttpRequest, job_id: str) -> HttpResponse:
+    """Ask for the end of a job; it ends at its next step."""
+    http.query(request, ())
+    http.body(request, ())
+    return JsonResponse(current().jobs.cancel(job_id).public(), status=202)
 
 
 def logs(request: HttpRequest) -> HttpResponse:

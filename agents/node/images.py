@@ -150,8 +150,13 @@ class Images(Folder):
         name: str,
         *,
         progress: Callable[[int], None] = lambda _: None,
+        total: Callable[[int], None] = lambda _: None,
     ) -> Made:
-        """A new image with the bytes of `master`, by FICLONE or in full; all or nothing, never over an existing name."""
+        """A new image with the bytes of `master`, by FICLONE or in full; all or nothing, never over an existing name.
+
+        A full copy calls `total` once with its bytes, when it has its room and before it begins, and `progress` with those
+        of each step; what either raises ends it, and nothing is left.
+        """
         with self.handle() as folder:
             try:
                 source = os.open(
@@ -178,6 +183,7 @@ class Images(Folder):
                 if why is None:
                     return "reflink"
                 self._claim(part_name, name, status.allocated)
+                total(status.allocated)
 
                 def step(count: int) -> None:
                     with self._guard:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from agents.node.backends import Backend
 from agents.node.chap import Secrets
 from agents.node.images import Images
+from agents.node.jobs import Jobs
 from agents.node.masters import Masters
 from agents.node.memory import Memory
 from agents.node.oplog import OperationLog
@@ -29,11 +30,13 @@ class Node:
         images: Images,
         backend: Backend,
         log: OperationLog,
+        jobs: Jobs,
     ) -> None:
         self.base_iqn = base_iqn
         self.images = images
         self.backend = backend
         self.log = log
+        self.jobs = jobs
         self.masters = Masters(images)
         self.memory = Memory(images, self.is_making)
         self.secrets = Secrets(images)

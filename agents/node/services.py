@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from agents import protocol
 from agents.node import access
 from agents.node.backends.base import Export, in_use
 from agents.node.folder import image_of
 from agents.node.images import Made
+from agents.node.jobs import AT_RESTART, Step
 from agents.node.rebuild import restored
 from agents.node.runtime import Node
 from agents.protocol import AccessRequest, Capabilities, Created, Deleted, Target
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
 from ipxeready.storage import iqn as iqns
+from ipxeready.storage.jobs import Job
 from ipxeready.storage.sizes import parse_size
+
+#: The job that makes a disk, and its operation in the log.
+CREATE_DISK = "lun.create_disk"
 
 
 def capabilities(node: Node) -> Capabilities:
@@ -41,19 +48,33 @@ def target_list(node: Node) -> list[Target]:
     return node.backend.targets()
 
 
-def disk_create(node: Node, request: protocol.DiskRequest) -> Created:
+def disk_request(node: Node, request: protocol.DiskRequest) -> protocol.DiskRequest:
+    """The request with names and size in their one form, so that equal wishes are equal; Invalid when it is none."""
+    target = iqns.split_target(request.iqn, node.base_iqn)
+    return dataclasses.replace(
+        request,
+        iqn=f"{node.base_iqn}:{target.name}",
+        filename=protocol.disk_filename(request.iqn, node.base_iqn, request.filename),
+        size=_one_source(request),
+    )
+
+
+def disk_create(
+    node: Node, request: protocol.DiskRequest, step: Step | None = None
+) -> Created:
     """Make an image (clone, empty, or the one that is there) and export it.
 
     1. Under the lock: is the name free, in the table and in the directory? Reserve it.
-    2. Without the lock: the copy, which may take minutes.
+    2. Without the lock: the copy, which may take minutes. A clone may be a job from here on.
     3. Under the lock: export. What fails here takes back the file of step 2.
     """
+    step = step or Step()
     target = iqns.split_target(request.iqn, node.base_iqn)
     iqn = f"{node.base_iqn}:{target.name}"
     filename = protocol.disk_filename(request.iqn, node.base_iqn, request.filename)
     size = _one_source(request)
     with node.log.about(
-        "lun.create_disk",
+        CREATE_DISK,
         iqn=iqn,
         master=request.master,
         size=size,
@@ -89,7 +110,10 @@ def disk_create(node: Node, request: protocol.DiskRequest) -> Created:
             node.reserve(filename)
         try:
             if master is not None:
-                made = node.images.clone(master, filename)
+                step.begin()
+                made = node.images.clone(
+                    master, filename, progress=step.add, total=step.turn
+                )
             else:
                 made = node.images.create_empty(filename, size or 0)
             note["how"] = made.how
@@ -206,6 +230,18 @@ def target_delete(
         return answer
 
 
+def _made_before(node: Node, job: Job) -> Created | None:
+    """What a killed agent had made all the same: an image is whole or not there, and the rebuild has exported it."""
+    with node.changing():
+        target = target_of(node, str(job.about.get("iqn")))
+    if target is None or not target["luns"]:
+        return None
+    return {"iqn": target["iqn"], "backing": target["luns"][0]["backing"]}
+
+
+AT_RESTART[CREATE_DISK] = _made_before
+
+
 # -- inside --------------------------------------------------------------
 
 
@@ -278,7 +314,7 @@ def _export_made(
             return _export(node, iqn, made.name, request)
     except BaseException:
         node.images.delete(made.name, made.identity)
-        node.log.add("lun.create_disk", "rollback", iqn=iqn, removed=made.name)
+        node.log.add(CREATE_DISK, "rollback", iqn=iqn, removed=made.name)
         raise
 
 

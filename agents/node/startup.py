@@ -10,11 +10,13 @@ from agents import protocol
 from agents.node import rebuild, runtime
 from agents.node.backends import Backend, choose
 from agents.node.images import Images
+from agents.node.jobs import Jobs
 from agents.node.oplog import OperationLog
 from agents.node.runtime import Node
 from ipxeready.conf import Config, ConfigError
 from ipxeready.errors import ApplicationError
 from ipxeready.startup import StartError
+from ipxeready.storage.paths import Layout
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +64,10 @@ def build(config: Config) -> Node:
         images=Images(config.disk_dir),
         backend=backend,
         log=OperationLog(config.log_file),
+        jobs=Jobs(
+            Layout(config.root).node_jobs,
+            waiting=max(1, config.serve_threads // 2),
+        ),
     )
     try:
         for name in node.images.clean():
@@ -102,6 +108,8 @@ def watch_targets(node: Node) -> None:
 def _rebuild(node: Node, *, op: str) -> None:
     for skipped in rebuild.scan(node, op=op)["skipped"]:
         logger.info("not exported: %s: %s", skipped["name"], skipped["reason"])
+    # After the targets, which tell what was done before the kill after all.
+    node.jobs.recover(node)
 
 
 def _thread(name: str, period: float, turn: Callable[[], None]) -> None:

@@ -21,6 +21,11 @@ urlpatterns = [
     re_path(_at(protocol.LUN_DISK), endpoint(post=api.disk_create)),
     re_path(_at(protocol.LUN_CD), endpoint(post=api.cd_create)),
     re_path(_at(protocol.LUN_SCAN), endpoint(post=api.scan)),
+    re_path(_at(protocol.JOBS), endpoint(get=api.job_list)),
+    re_path(
+        _at(protocol.JOBS + "/(?P<job_id>[^/]+)"),
+        endpoint(get=api.job_get, delete=api.job_cancel),
+    ),
     re_path(_at(protocol.LUN_ACCESS), endpoint(post=api.access_set)),
     re_path(_at(protocol.LOGS), endpoint(get=api.logs)),
 ]

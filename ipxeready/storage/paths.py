@@ -103,6 +103,11 @@ class Layout:
         return self.state / "backup"
 
     @property
+    def node_jobs(self) -> Path:
+        """Long work of a storage node: one file a job."""
+        return self.state / "node-jobs"
+
+    @property
     def run(self) -> Path:
         """Sockets, stamps and pid files of running parts."""
         return self.state / "run"

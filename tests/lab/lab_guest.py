@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,19 +110,24 @@ class GuestProgram(Transcript):
         """Send a signal to it, or to all that it has started, too."""
         self._guest.tell(id=self._number, signal=number, group=group)
 
+    def kill(self) -> None:
+        """End it and all that it has started by SIGKILL."""
+        self.signal(signal.SIGKILL, group=True)
+        self.wait(10)
+
     def stop(self, patience: float = 10.0) -> None:
         """End it: SIGTERM, then SIGKILL to all that it has started."""
         if self.running:
             self.signal(signal.SIGTERM)
             if not self._ended.wait(patience):
-                self.signal(signal.SIGKILL, group=True)
-                self.wait(patience)
+                self.kill()
 
 
 class Guest:
     """Up when made, off at the end of the block. In a lab's network with an address, or without any network.
 
-    With a `disk` (made when it is not there), the next guest on it finds what this one has written.
+    With a `disk` (made when it is not there), the next guest on it finds what this one has written. Files given as `drives` can
+    be read as /dev/vde, /dev/vdf and so on, in that order.
     """
 
     def __init__(
@@ -135,6 +140,7 @@ class Guest:
         address: str = "",
         modules: Sequence[str] = TARGET_MODULES,
         disk: Path | None = None,
+        drives: Sequence[Path] = (),
         disk_gib: int = 8,
         memory: int = 1536,
     ) -> None:
@@ -188,6 +194,10 @@ class Guest:
                     *_drive("packages", packages, "readonly=on"),
                     *_drive("repository", repository, "readonly=on"),
                     *_drive("data", data, "discard=unmap,detect-zeroes=unmap"),
+                    *itertools.chain.from_iterable(
+                        _drive(f"extra{number}", path, "readonly=on")
+                        for number, path in enumerate(drives)
+                    ),
                     *self._card(),
                 ],
                 artifacts=artifacts,
@@ -287,7 +297,7 @@ class Guest:
         *,
         within: float = 120.0,
         **options: Any,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Generator[dict[str, Any]]:
         """The JSON objects that a program says, one a line, as they come; at most that long from one to the next.
 
         Its other lines are in its log. AssertionError when it fails or hangs, behind all that it has said.

@@ -26,7 +26,7 @@ def boot_sector() -> bytes:
 
 def write_master(path: Path, text: str) -> None:
     """A disk that starts and says `text`."""
-    path.write_bytes(boot_sector() + _sector(text))
+    path.write_bytes(boot_sector() + sector(text))
     os.truncate(path, SIZE)
 
 
@@ -34,17 +34,23 @@ def mark(image: Path, text: str) -> None:
     """Make the disk in `image` say `text` from its next start on; the file stays the same file."""
     with image.open("r+b") as file:
         file.seek(SECTOR)
-        file.write(_sector(text))
+        file.write(sector(text))
 
 
 def marked(image: Path) -> str:
     """What the disk in `image` would say."""
     with image.open("rb") as file:
         file.seek(SECTOR)
-        return file.read(SECTOR).rstrip(b"\0").decode().strip()
+        return text_of(file.read(SECTOR))
 
 
-def _sector(text: str) -> bytes:
+def text_of(sector: bytes) -> str:
+    """What the boot sector would say of it."""
+    return sector.rstrip(b"\0").decode().strip()
+
+
+def sector(text: str) -> bytes:
+    """What the boot sector reads and says."""
     data = f"{text}\r\n".encode("ascii")
     if len(data) >= SECTOR:
         raise ValueError(f"{len(data)} bytes and a final zero do not fit one sector")

@@ -14,6 +14,8 @@ from tests.lab.lab_process import run
 #: Addresses for documentation (RFC 5737, RFC 4193): nothing outside has them.
 CONTROLLER = "192.0.2.1"
 STORAGE = "192.0.2.2"
+#: A storage node that is a machine of its own (lab_guest.py) and joins by a tap.
+STORAGE_GUEST = "192.0.2.3"
 RANGE = "192.0.2.100,192.0.2.200,255.255.255.0,1h"
 PREFIX6 = "fd77:7a17:b007::"
 _NAME = re.compile(r"ipxelab-(\d+)-\w+")

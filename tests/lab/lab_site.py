@@ -10,13 +10,16 @@ import json
 import shutil
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agents import protocol
 from ipxeready.storage.paths import Layout
+from tests.lab import lab_master
 from tests.lab.lab_network import CONTROLLER, RANGE, STORAGE, Network
-from tests.lab.lab_process import Process, python, run
+from tests.lab.lab_process import Process, Transcript, python, run
 from workers import dnsmasq_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -169,15 +172,24 @@ class Api:
 
 
 class Site:
-    """All daemons of a site, up when made."""
+    """All daemons of a site, up when made. Its node has clones made of `masters`, which keep their names."""
 
-    def __init__(self, network: Network, folder: Path, artifacts: Path) -> None:
+    backend = protocol.STGT
+    #: The node's address.
+    storage = STORAGE
+
+    def __init__(
+        self,
+        network: Network,
+        folder: Path,
+        artifacts: Path,
+        masters: Sequence[Path] = (),
+    ) -> None:
         self.network = network
         self.artifacts = artifacts
-        self.images = folder / "images"
-        self.images.mkdir()
         self.layout = prepare_root(folder / "root")
         self._parts: list[Process] = []
+        self._masters = masters
         self.api = Api(network)
         try:
             self._start(folder)
@@ -188,8 +200,6 @@ class Site:
     def _start(self, folder: Path) -> None:
         self.dnsmasq = Dnsmasq(self.network, self.layout, self.artifacts, folder=folder)
         self._parts.append(self.dnsmasq)
-        self.tgtd = Tgtd(self.network, self.artifacts, folder=folder)
-        self._parts.append(self.tgtd)
         (folder / "runtime").mkdir(mode=0o700)
         self.control = self._serve(
             "control-plane",
@@ -202,20 +212,32 @@ class Site:
                 "RUNTIME_DIRECTORY": str(folder / "runtime"),
             },
         )
-        self.agent = self._serve(
+        self._start_node(folder)
+        self._wait_healthy()
+
+    def _start_node(self, folder: Path) -> None:
+        self.images = folder / "images"
+        self.images.mkdir()
+        for master in self._masters:
+            shutil.copy(master, self.images)
+        self.tgtd = Tgtd(self.network, self.artifacts, folder=folder)
+        self._parts.append(self.tgtd)
+        env = self._agent_environment(folder / "node", self.images)
+        self.agent: Transcript = self._serve(
             "agent",
             self.network.storage,
-            {
-                "IPXE_MODE": "agent",
-                "IPXE_ROOT": str(folder / "node"),
-                "IPXE_AGENT_TOKEN": AGENT_TOKEN,
-                "IPXE_AGENT_BACKEND": "stgt",
-                "IPXE_DISK_DIR": str(self.images),
-                "IPXE_STGT_SOCKET": str(self.tgtd.socket),
-                "IPXE_ISCSI_PORTAL": self.tgtd.portal,
-            },
+            {**env, "IPXE_STGT_SOCKET": str(self.tgtd.socket)},
         )
-        self._wait_healthy()
+
+    def _agent_environment(self, root: Path, images: Path) -> dict[str, str]:
+        return {
+            "IPXE_MODE": "agent",
+            "IPXE_ROOT": str(root),
+            "IPXE_AGENT_TOKEN": AGENT_TOKEN,
+            "IPXE_AGENT_BACKEND": self.backend,
+            "IPXE_DISK_DIR": str(images),
+            "IPXE_ISCSI_PORTAL": f"{self.storage}:3260",
+        }
 
     def _serve(self, name: str, namespace: str, env: dict[str, str]) -> Process:
         process = Process(
@@ -231,9 +253,9 @@ class Site:
 
     def _wait_healthy(self, within: float = 60.0) -> None:
         end = time.monotonic() + within
-        waiting = {
+        waiting: dict[str, tuple[Transcript, str]] = {
             "control plane": (self.control, f"http://{CONTROLLER}:4839/healthz"),
-            "agent": (self.agent, f"http://{STORAGE}:4840/healthz"),
+            "agent": (self.agent, f"http://{self.storage}:4840/healthz"),
         }
         while waiting:
             for name, (process, url) in list(waiting.items()):
@@ -255,13 +277,21 @@ class Site:
         """What `POST /agents` takes to know this node."""
         return {
             "id": "node-1",
-            "base_url": f"http://{STORAGE}:4840",
+            "base_url": f"http://{self.storage}:4840",
             "token": AGENT_TOKEN,
-            "iscsi_server": STORAGE,
+            "iscsi_server": self.storage,
             "role": {"disk": True, "cd": True},
-            "tags": ["storage", "stgt"],
+            "tags": ["storage", self.backend],
             "enabled": True,
         }
+
+    def mark(self, image: str, text: str) -> None:
+        """Make a disk of the node say `text` from its next start on, as lab_master.py has it."""
+        lab_master.mark(self.images / image, text)
+
+    def marked(self, image: str) -> str:
+        """What a disk of the node would say."""
+        return lab_master.marked(self.images / image)
 
     def stop(self) -> None:
         """End all of it, what was started last first."""

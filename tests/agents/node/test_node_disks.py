@@ -195,25 +195,38 @@ def test_two_clones_of_one_name_at_once_make_one(
         return real(source, destination)
 
     monkeypatch.setattr(copying, "reflink", slow)
-    statuses: list[int] = []
-    first = threading.Thread(
-        target=lambda: statuses.append(
-            lab.disk("worker-01.debian", master="debian_tpl_v1.img").status_code
-        )
+    answers: list[Any] = []
+    submitted: list[Any] = []
+    submit = lab.node.jobs.submit
+    monkeypatch.setattr(
+        lab.node.jobs,
+        "submit",
+        lambda *a, **k: submitted.append(submit(*a, **k)) or submitted[-1],
     )
-    first.start()
+
+    def ask() -> None:
+        answer = lab.disk("worker-01.debian", master="debian_tpl_v1.img")
+        answers.append((answer.status_code, answer.json()))
+
+    both = [threading.Thread(target=ask) for _ in range(2)]
+    for each in both:
+        each.start()
     assert copying_now.wait(10)
-    second = lab.disk("worker-01.debian", master="debian_tpl_v1.img")
+    node_lab.eventually(lambda: len(submitted) == 2)
+    different = lab.disk("worker-01.debian", size=SIZE)
     # A slow copy stops nobody else, and a scan leaves the unfinished image alone.
     other = lab.disk("worker-02.debian", size=SIZE)
     scan = lab.scan()
     go_on.set()
-    first.join()
-    assert second.status_code == 409
-    assert "being made" in second.json()["detail"]
+    for each in both:
+        each.join()
+    assert different.status_code == 409
+    assert "being worked on" in different.json()["detail"]
     assert other.status_code == 201
     assert scan["created"] == []
-    assert statuses == [201]
+    # The same request twice is one piece of work, and both get its answer.
+    assert [status for status, _ in answers] == [201, 201]
+    assert answers[0] == answers[1]
     assert set(lab.targets()) == {"worker-01.debian", "worker-02.debian"}
 
 
