@@ -32,6 +32,8 @@ LOGS = "/logs"
 
 #: No request of this API is longer; a node refuses more with 413.
 MAX_BODY = 64 * 1024
+#: The one exception: a piece of an upload. More is 413 with this figure.
+MAX_PIECE = 64 << 20
 #: The control plane hands on at most this much of a node's words.
 MAX_ERROR = 200
 #: Seconds after which a node renews its list of masters by itself.
@@ -194,6 +196,70 @@ class Created(TypedDict):
     """Bytes that were really copied."""
 
 
+class ImageFile(TypedDict):
+    """One file of the image directory, as `GET /images` lists it."""
+
+    name: str
+    kind: str
+    """`disk`, `master`, `iso`, `source` (to be converted) or `other`."""
+    size: int
+    allocated: int
+    mtime: str
+    target: NotRequired[str]
+    """The IQN under which it is exported."""
+    problem: NotRequired[str]
+    """Why it cannot be used as it is, in words."""
+
+
+class ImageList(TypedDict):
+    """The body of `GET /images`."""
+
+    images: list[ImageFile]
+    formats: list[str]
+    """What this node can convert from; empty without qemu-img."""
+
+
+class ImageDeleted(TypedDict):
+    """The body of `DELETE /images`."""
+
+    deleted: str
+    freed: int
+    """Bytes that it took on the disk."""
+
+
+class Converted(TypedDict):
+    """The result of a conversion; `bytes` are those that the new image takes."""
+
+    name: str
+    size: int
+    format: str
+    seconds: float
+    bytes: int
+
+
+class Upload(TypedDict):
+    """One unfinished upload: `offset` bytes of `size` are there; `size` None where nobody said it."""
+
+    id: str
+    name: str
+    size: int | None
+    offset: int
+    sha256: str | None
+    """What it must be, if somebody said that."""
+    created: str
+    changed: str
+
+
+class Uploaded(TypedDict):
+    """The result of a finished upload; `sha256` as the node has read it from its disk."""
+
+    name: str
+    size: int
+    sha256: str
+    seconds: float
+    bytes: int
+
+
 class ScanCreated(TypedDict):
     """One target that a scan made."""
 
@@ -225,7 +291,7 @@ class Deleted(TypedDict):
 
 @dataclass(frozen=True)
 class DiskRequest:
-    """`POST /lun/disk`: clone `master`, or make an empty disk of `size`, or export what is there.
+    """`POST /lun/disk`: clone `master`, make an empty disk of `size`, export what is there, or give another image this name.
 
     `access` None leaves it to the node: what it remembers of that target, else its default.
     """
@@ -234,6 +300,7 @@ class DiskRequest:
     master: str | None = None
     size: int | str | None = None
     existing: bool = False
+    import_: str | None = None
     filename: str | None = None
     access: str | None = None
     chap: Chap | None = None
@@ -244,6 +311,7 @@ class DiskRequest:
             "iqn": self.iqn,
             "master": self.master,
             "size": self.size,
+            "import": self.import_,
             "filename": self.filename,
         }
         if self.existing:
@@ -344,6 +412,92 @@ def check_master(name: str, *, field: str = "master") -> str:
 def check_iso(name: str, *, field: str = "iso") -> str:
     """`name` if it can be an ISO of the image directory, else Invalid."""
     return check_filename(name, suffix=iqns.ISO_SUFFIX, field=field)
+
+
+#: Kinds of files of the image directory.
+KIND_DISK = "disk"
+KIND_MASTER = "master"
+KIND_ISO = "iso"
+KIND_SOURCE = "source"
+KIND_OTHER = "other"
+#: Files that are no images yet: they are converted.
+SOURCE_SUFFIXES = (".qcow2", ".vhdx", ".vhd", ".vmdk", ".raw")
+#: What may be uploaded.
+UPLOAD_SUFFIXES = (iqns.IMAGE_SUFFIX, iqns.ISO_SUFFIX, *SOURCE_SUFFIXES)
+#: The names of qemu-img for what can be converted.
+FORMATS = ("qcow2", "vhdx", "vpc", "vmdk", "raw")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def kind_of(name: str) -> str:
+    """What a file is by its name."""
+    lower = name.lower()
+    if lower.endswith(iqns.IMAGE_SUFFIX):
+        return KIND_MASTER if iqns.is_master(name) else KIND_DISK
+    if lower.endswith(iqns.ISO_SUFFIX):
+        return KIND_ISO
+    return KIND_SOURCE if lower.endswith(SOURCE_SUFFIXES) else KIND_OTHER
+
+
+def check_image(name: str, *, field: str = "name") -> str:
+    """`name` if it can be an image (a disk's or a master), else Invalid."""
+    return check_filename(name, suffix=iqns.IMAGE_SUFFIX, field=field)
+
+
+def check_import(name: str, *, field: str = "import") -> str:
+    """`name` if it can become a worker's disk: an image, and no master (which is cloned instead)."""
+    check_image(name, field=field)
+    if iqns.is_master(name):
+        raise Invalid(
+            f"{field} {name!r} is a master, from which disks are cloned: give it as master.",
+            code="import.master",
+            field=field,
+        )
+    return name
+
+
+def check_upload(name: str, *, field: str = "name") -> str:
+    """`name` if it may be uploaded, else Invalid."""
+    return _check_any(name, UPLOAD_SUFFIXES, field)
+
+
+def check_source(name: str, *, field: str = "source") -> str:
+    """`name` if it may be converted, else Invalid. Cloud images are qcow2 named `.img`, so that may be a source too."""
+    return _check_any(name, (*SOURCE_SUFFIXES, iqns.IMAGE_SUFFIX), field)
+
+
+def check_format(name: str, *, field: str = "format") -> str:
+    """`name` if it is a format that is converted, else Invalid."""
+    if name not in FORMATS:
+        raise Invalid(
+            f"{field} {name!r} must be one of {', '.join(FORMATS)}, or be left out.",
+            code="convert.format",
+            field=field,
+        )
+    return name
+
+
+def check_sha256(text: str, *, field: str = "sha256") -> str:
+    """`text` lower-cased if it is a SHA-256, else Invalid."""
+    digest = text.strip().lower()
+    if not _SHA256.fullmatch(digest):
+        raise Invalid(
+            f"{field} {text[:80]!r} is not a SHA-256: 64 hexadecimal digits, as `sha256sum` prints.",
+            code="upload.sha256",
+            field=field,
+        )
+    return digest
+
+
+def _check_any(name: str, suffixes: tuple[str, ...], field: str) -> str:
+    if not _SAFE.fullmatch(name) or not name.lower().endswith(suffixes):
+        raise Invalid(
+            f"{field} {name!r} is not a file name that is taken here: letters, digits and "
+            f"`. _ - + ( )`, no separator, no comma, no leading dot, ending in {', '.join(suffixes)}.",
+            code="file.name",
+            field=field,
+        )
+    return name
 
 
 def disk_filename(iqn: str, base: str, filename: str | None = None) -> str:

@@ -57,7 +57,16 @@ def disk_create(request: HttpRequest) -> HttpResponse:
     """A disk: clone, empty or existing."""
     data = http.body(
         request,
-        ("iqn", "master", "size", "filename", "existing", "access", "chap"),
+        (
+            "iqn",
+            "master",
+            "size",
+            "filename",
+            "existing",
+            "import",
+            "access",
+            "chap",
+        ),
     )
     size = data.get("size")
     if size is not None and not isinstance(size, str | int):
@@ -67,6 +76,7 @@ def disk_create(request: HttpRequest) -> HttpResponse:
         master=http.text(data, "master"),
         size=size,
         existing=http.boolean(data, "existing"),
+        import_=http.text(data, "import"),
         filename=http.text(data, "filename"),
         access=_access(data),
         chap=_chap(data),

@@ -29,6 +29,13 @@ class TooLarge(ApplicationError):
     default_code = "too_large"
 
 
+class LengthRequired(ApplicationError):
+    """The request must say how long its body is (411)."""
+
+    status = 411
+    default_code = "length"
+
+
 class MethodRefused(ApplicationError):
     """The path exists, the method does not (405)."""
 

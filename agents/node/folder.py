@@ -25,6 +25,7 @@ class Entry:
     mtime: float
     links: int
     regular: bool
+    folder: bool = False
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -43,6 +44,7 @@ def entry_of(name: str, status: os.stat_result) -> Entry:
         mtime=status.st_mtime,
         links=status.st_nlink,
         regular=stat.S_ISREG(status.st_mode),
+        folder=stat.S_ISDIR(status.st_mode),
     )
 
 

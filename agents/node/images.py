@@ -92,9 +92,9 @@ class Images(Folder):
             )
         return entry
 
-    def check_deletable(self, name: str) -> Entry:
-        """The entry of an image that a worker's deletion may remove: no master, no symlink, no second link."""
-        if iqns.is_master(name):
+    def check_deletable(self, name: str, *, master: bool = False) -> Entry:
+        """The entry of an image that may be removed: no symlink, no second link, a master only where that was said."""
+        if iqns.is_master(name) and not master:
             raise Conflict(
                 f"{name} is a master; masters are never deleted here.",
                 code="file.master",
@@ -201,6 +201,35 @@ class Images(Folder):
             return self._make(name, fill, needed=status.allocated)
         finally:
             os.close(source)
+
+    def fill_new(
+        self,
+        name: str,
+        fill: Callable[[int, Callable[[int], None]], str],
+        *,
+        needed: int,
+    ) -> Made:
+        """A new image that `fill` writes: it gets the open part, and tells how many more bytes of `needed` are written."""
+
+        def claimed(part: int, part_name: str) -> str:
+            self._claim(part_name, name, needed)
+
+            def step(count: int) -> None:
+                with self._guard:
+                    self._coming[part_name] -= count
+
+            return fill(part, step)
+
+        return self._make(name, claimed, needed=needed)
+
+    def check_room(self, name: str, needed: int) -> None:
+        """NoRoom unless `needed` bytes fit beside the reserve and what copies under way will still take."""
+        free, total = self.room()
+        reserve = _reserve(total)
+        with self._guard:
+            free -= sum(max(left, 0) for left in self._coming.values())
+        if needed > free - reserve:
+            raise NoRoom.of(name, needed=needed, free=free, reserve=reserve)
 
     def delete(self, name: str, identity: tuple[int, int]) -> None:
         """Remove `name` if it still is that very file; done already is fine."""

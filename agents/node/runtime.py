@@ -14,6 +14,7 @@ from agents.node.jobs import Jobs
 from agents.node.masters import Masters
 from agents.node.memory import Memory
 from agents.node.oplog import OperationLog
+from agents.node.uploads import Uploads
 from ipxeready.errors import Conflict, Unavailable
 
 #: Changes of targets take milliseconds; who waits longer than this waits for something broken.
@@ -40,6 +41,7 @@ class Node:
         self.masters = Masters(images)
         self.memory = Memory(images, self.is_making)
         self.secrets = Secrets(images)
+        self.uploads = Uploads(images)
         self.exported: set[str] = set()
         """What this process has seen exported, to notice a target system that lost it all."""
         self.unbuilt = False
@@ -48,6 +50,7 @@ class Node:
         self._guard = threading.Lock()
         self._making: set[str] = set()
         self._removing: Counter[str] = Counter()
+        self._reading: Counter[str] = Counter()
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -95,6 +98,24 @@ class Node:
         """The targets that are being taken off right now."""
         with self._guard:
             return sorted(self._removing)
+
+    @contextlib.contextmanager
+    def reading(self, filename: str) -> Iterator[None]:
+        """A file is the source of a copy for the length of the block: it is not deleted or renamed meanwhile."""
+        with self._guard:
+            self._reading[filename] += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._reading[filename] -= 1
+                if not self._reading[filename]:
+                    del self._reading[filename]
+
+    def is_reading(self, filename: str) -> bool:
+        """Whether some copy reads that file right now."""
+        with self._guard:
+            return filename in self._reading
 
     def is_making(self, filename: str) -> bool:
         """Whether some call is making that image right now."""

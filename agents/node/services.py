@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from agents import protocol
-from agents.node import access
+from agents.node import access, importing
 from agents.node.backends.base import Export, in_use
 from agents.node.folder import image_of
 from agents.node.images import Made
@@ -91,6 +91,10 @@ def disk_create(
                 node.images.check_disk(entry.name)
                 backing = _export(node, iqn, entry.name, request)
             return {"iqn": iqn, "backing": backing}
+        if request.import_ is not None:
+            note["import"] = request.import_
+            backing = _import(node, iqn, request, filename)
+            return {"iqn": iqn, "backing": backing}
         master = (
             node.masters.get(request.master).name
             if request.master is not None
@@ -111,9 +115,10 @@ def disk_create(
         try:
             if master is not None:
                 step.begin()
-                made = node.images.clone(
-                    master, filename, progress=step.add, total=step.turn
-                )
+                with node.reading(master):
+                    made = node.images.clone(
+                        master, filename, progress=step.add, total=step.turn
+                    )
             else:
                 made = node.images.create_empty(filename, size or 0)
             note["how"] = made.how
@@ -252,13 +257,15 @@ def _one_source(request: protocol.DiskRequest) -> int | None:
             ("master", request.master is not None),
             ("size", request.size is not None),
             ("existing", request.existing),
+            ("import", request.import_ is not None),
         )
         if there
     ]
     if len(given) != 1:
         raise Invalid(
-            "give exactly one of master (clone it), size (an empty disk) and existing: true "
-            f"(export the image that is there); this request has {' and '.join(given) or 'none'}.",
+            "give exactly one of master (clone it), size (an empty disk), existing: true "
+            "(export the image that is there) and import (the name of an image that becomes "
+            f"this disk); this request has {' and '.join(given) or 'none'}.",
             code="disk.source",
         )
     return parse_size(request.size) if request.size is not None else None
@@ -302,6 +309,23 @@ def _export(node: Node, iqn: str, filename: str, request: protocol.DiskRequest) 
             node.memory.restore(iqn, before)
             raise
     node.exported.add(iqn)
+    return backing
+
+
+def _import(node: Node, iqn: str, request: protocol.DiskRequest, filename: str) -> str:
+    """Give an image that lies there this disk's name and export it; a failure gives the old name back."""
+    old = request.import_ or ""
+    with node.changing():
+        _free_target(node, iqn)
+        importing.check_importable(node, old, filename)
+        importing.rename(node.images, old, filename)
+        try:
+            backing = _export(node, iqn, filename, request)
+        except BaseException:
+            importing.rename(node.images, filename, old)
+            node.log.add("lun.create_disk", "rollback", iqn=iqn, renamed=old)
+            raise
+        importing.forget_old(node, old)
     return backing
 
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from agents import protocol
-from agents.node import rebuild, runtime
+from agents.node import importing, rebuild, runtime
 from agents.node.backends import Backend, choose
 from agents.node.images import Images
 from agents.node.jobs import Jobs
@@ -21,6 +21,7 @@ from ipxeready.storage.paths import Layout
 logger = logging.getLogger(__name__)
 
 _WATCH_PERIOD = 10.0
+_CLEAN_PERIOD = 3600.0
 
 
 def start(config: Config) -> None:
@@ -33,6 +34,7 @@ def start(config: Config) -> None:
     node = build(config)
     runtime.install(node)
     _thread("masters", protocol.MASTERS_PERIOD, lambda: renew_masters(node))
+    _thread("uploads", _CLEAN_PERIOD, lambda: clean_uploads(node))
     _thread("targets", _WATCH_PERIOD, lambda: watch_targets(node))
 
 
@@ -72,6 +74,9 @@ def build(config: Config) -> Node:
     try:
         for name in node.images.clean():
             node.log.add("node.clean", "ok", removed=name)
+        for old, new in importing.recover(node.images):
+            node.log.add("node.clean", "ok", renamed=old, to=new)
+        clean_uploads(node)
         _rebuild(node, op="node.start")
         node.masters.renew()
     except ApplicationError as error:
@@ -86,6 +91,12 @@ def build(config: Config) -> Node:
 def renew_masters(node: Node) -> None:
     """One turn of the masters thread."""
     node.masters.renew()
+
+
+def clean_uploads(node: Node) -> None:
+    """One turn of the uploads thread: what nobody has gone on with for a week goes."""
+    for name in node.uploads.clean():
+        node.log.add("node.clean", "ok", expired=name)
 
 
 def watch_targets(node: Node) -> None:

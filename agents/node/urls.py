@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import re_path
 
 from agents import protocol
-from agents.node import api
+from agents.node import api, intake
 from agents.node.http import endpoint
 
 
@@ -27,6 +27,24 @@ urlpatterns = [
         endpoint(get=api.job_get, delete=api.job_cancel),
     ),
     re_path(_at(protocol.LUN_ACCESS), endpoint(post=api.access_set)),
+    re_path(
+        _at(protocol.IMAGES), endpoint(get=intake.images, delete=intake.image_delete)
+    ),
+    re_path(_at(protocol.IMAGES_CONVERT), endpoint(post=intake.image_convert)),
+    re_path(
+        _at(protocol.UPLOADS),
+        endpoint(get=intake.uploads, post=intake.upload_create),
+    ),
+    re_path(
+        _at(f"{protocol.UPLOADS}/(?P<upload_id>[0-9a-f]+)"),
+        endpoint(
+            get=intake.upload, patch=intake.upload_write, delete=intake.upload_delete
+        ),
+    ),
+    re_path(
+        _at(f"{protocol.UPLOADS}/(?P<upload_id>[0-9a-f]+)/finish"),
+        endpoint(post=intake.upload_finish),
+    ),
     re_path(_at(protocol.LOGS), endpoint(get=api.logs)),
 ]
 

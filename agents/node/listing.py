@@ -1,0 +1,108 @@
+"""What lies in the image directory, for people who look after it: every file with what it is, who uses it, and its deletion."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from agents import protocol
+from agents.node import qemuimg
+from agents.node.folder import Entry
+from agents.node.runtime import Node
+from agents.protocol import ImageDeleted, ImageFile, ImageList
+from ipxeready.errors import ApplicationError, Conflict, Invalid
+from ipxeready.storage import iqn as iqns
+
+
+def image_list(node: Node) -> ImageList:
+    """Every file that is not hidden, by name; folders are left out."""
+    users = _users(node)
+    return {
+        "images": [
+            _shown(node, entry, users)
+            for entry in node.images.entries()
+            if not entry.name.startswith(".") and not entry.folder
+        ],
+        "formats": list(protocol.FORMATS) if qemuimg.available() else [],
+    }
+
+
+def image_delete(node: Node, name: str, *, master: bool = False) -> ImageDeleted:
+    """Remove a file that nobody uses. A master only with `master`, which says that its disks' clones stay and new ones end."""
+    if not name or "/" in name or "\0" in name or name.startswith("."):
+        raise Invalid(
+            f"name {name!r} is not a file that is shown in the image directory.",
+            code="file.name",
+            field="name",
+        )
+    with (
+        node.log.about("image.delete", name=name, master=master or None) as note,
+        node.changing(),
+    ):
+        entry = node.images.check_deletable(name, master=master)
+        if user := _users(node).get(node.images.path(name)):
+            raise Conflict(
+                f"{name} is exported as {user}; delete that target first.",
+                code="file.exported",
+            )
+        if node.is_making(name):
+            raise Conflict(
+                f"{name} is being made right now; delete it when that is done.",
+                code="file.making",
+            )
+        if node.is_reading(name):
+            raise Conflict(
+                f"{name} is being copied right now; delete it when that is done.",
+                code="file.reading",
+            )
+        node.images.delete(name, entry.identity)
+        note["freed"] = entry.allocated
+        _forget(node, name)
+    return {"deleted": name, "freed": entry.allocated}
+
+
+def _users(node: Node) -> dict[str, str]:
+    """Which target serves a path."""
+    return {
+        lun["backing"]: target["iqn"]
+        for target in node.backend.targets()
+        for lun in target["luns"]
+    }
+
+
+def _shown(node: Node, entry: Entry, users: dict[str, str]) -> ImageFile:
+    stamp = datetime.fromtimestamp(entry.mtime).astimezone()
+    shown: ImageFile = {
+        "name": entry.name,
+        "kind": protocol.kind_of(entry.name),
+        "size": entry.size,
+        "allocated": entry.allocated,
+        "mtime": stamp.isoformat(timespec="seconds"),
+    }
+    if user := users.get(node.images.path(entry.name)):
+        shown["target"] = user
+    if problem := _problem(node, entry, shown["kind"]):
+        shown["problem"] = problem
+    return shown
+
+
+def _problem(node: Node, entry: Entry, kind: str) -> str | None:
+    if node.is_making(entry.name):
+        return "is being made"
+    try:
+        if kind in (protocol.KIND_DISK, protocol.KIND_MASTER):
+            node.images.check_disk(entry.name)
+        else:
+            node.images.check_iso(entry.name)
+    except ApplicationError as error:
+        return error.message
+    return None
+
+
+def _forget(node: Node, name: str) -> None:
+    """A file that is gone is not off on purpose."""
+    stem = name.removesuffix(iqns.IMAGE_SUFFIX)
+    try:
+        iqn = iqns.join(node.base_iqn, iqns.check_name(stem))
+    except ApplicationError:
+        return  # never was a target
+    node.memory.set(iqn, off=False)

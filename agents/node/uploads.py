@@ -1,0 +1,452 @@
+"""Uploads into the image directory: hidden until they are whole and verified, continued where they stopped, gone after a week.
+
+Each is two hidden files, the data and a note. The note's offset is written after the data is on the disk: what it says is there survives a kill
+and a power cut. Both have a name of their own kind, so that neither a start nor a scan takes them for anything else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+
+from agents import protocol
+from agents.node import pieces
+from agents.node.errors import NoRoom
+from agents.node.folder import names_in
+from agents.node.images import Images
+from agents.node.jobs import Step
+from agents.node.parts import FULL, PART
+from agents.protocol import Upload, Uploaded
+from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unavailable
+from ipxeready.storage import iqn as iqns
+from ipxeready.storage.sizes import MAX_SIZE, SECTOR, format_size
+
+#: An upload that gets no byte for so long (seconds) has been given up.
+EXPIRES = 7 * 24 * 3600
+#: Enough for everybody who uploads by hand; each is a row of the list.
+MAX_UPLOADS = 100
+_ID = re.compile(r"[0-9a-f]{16}")
+_DATA = re.compile(r"\.([0-9a-f]{16})\.upload")
+_READ = 4 << 20
+_MODE = 0o600
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is remembered of an upload."""
+
+    name: str
+    size: int | None
+    offset: int
+    sha256: str | None
+    created: str
+    changed: str
+
+
+class Uploads:
+    """The unfinished uploads of one image directory. Each file's writer is told by a flock that dies with it."""
+
+    def __init__(self, images: Images) -> None:
+        self._images = images
+
+    # -- asking ------------------------------------------------------------
+
+    def all(self) -> list[Upload]:
+        """Every unfinished upload, oldest first."""
+        found = []
+        with self._images.handle() as folder:
+            for name in names_in(folder):
+                if match := _DATA.fullmatch(name):
+                    note = _read_note(folder, match[1])
+                    if note is not None:
+                        found.append(_shown(match[1], note))
+        return sorted(found, key=lambda upload: (upload["created"], upload["id"]))
+
+    def get(self, upload_id: str) -> Upload:
+        """One of them, or NotFound."""
+        with self._images.handle() as folder:
+            return _shown(upload_id, self._note(folder, upload_id))
+
+    # -- changing ------------------------------------------------------------
+
+    def create(
+        self, name: str, *, size: int | None = None, sha256: str | None = None
+    ) -> Upload:
+        """Begin one. The caller holds the node's lock.
+
+        Without `size` it is as long as what has come when it is finished.
+        """
+        protocol.check_upload(name)
+        if size is not None:
+            _check_size(name, size)
+        digest = None if sha256 is None else protocol.check_sha256(sha256)
+        self._refuse_taken(name)
+        self._images.check_room(name, size or 0)
+        upload_id, stamp = secrets.token_hex(8), _now()
+        note = Note(name, size, 0, digest, stamp, stamp)
+        with self._images.handle() as folder:
+            # The note first: data without a note is what `clean` removes.
+            self._write_note(folder, upload_id, note)
+            try:
+                os.close(_open_data(folder, upload_id, os.O_CREAT | os.O_EXCL))
+                os.fsync(folder)
+            except OSError as error:
+                _unlink(folder, _note_name(upload_id))
+                raise self._failed(error, name, 0) from error
+        return _shown(upload_id, note)
+
+    def write(
+        self, upload_id: str, offset: int, length: int, read: Callable[[int], bytes]
+    ) -> Upload:
+        """Take `length` bytes from `read` at `offset`; what has come counts even when the sender goes away or the disk is full."""
+        with self._images.handle() as folder, self._held(folder, upload_id) as file:
+            note = self._note(folder, upload_id)
+            if offset != note.offset:
+                raise Conflict(
+                    f"upload {upload_id} of {note.name} is at {note.offset}, not at {offset}; go on from there.",
+                    code="upload.offset",
+                    extra={"offset": note.offset},
+                )
+            if length > protocol.MAX_PIECE:
+                raise Invalid(
+                    f"a piece has at most {protocol.MAX_PIECE} bytes ({format_size(protocol.MAX_PIECE)}), this one {length}; send several."
+                )
+            end = MAX_SIZE if note.size is None else note.size
+            if offset + length > end:
+                raise Invalid(
+                    f"{note.name} has {end} bytes by what was said at the beginning; this piece would end at {offset + length}.",
+                    code="upload.size",
+                )
+            self._images.check_room(note.name, length)
+            at, full = pieces.take(read, file, offset, length)
+            changed = replace(note, offset=at, changed=_now())
+            self._write_note(folder, upload_id, changed)
+            if full is not None:
+                raise self._failed(full, note.name, offset + length - at)
+            if at < offset + length:
+                raise Invalid(
+                    f"the connection ended after {at - offset} of {length} bytes; go on at offset {at}.",
+                    code="upload.cut",
+                )
+            return _shown(upload_id, changed)
+
+    def finish(
+        self,
+        upload_id: str,
+        *,
+        sha256: str | None = None,
+        name: str | None = None,
+        step: Step | None = None,
+    ) -> Uploaded:
+        """Verify length and checksum, then give the file its name, unless that is taken. `name` replaces the one of the beginning.
+
+        The file is read once from the disk for its checksum, as it is there; what is refused can be mended and finished again.
+        """
+        step, began = step or Step(), time.monotonic()
+        with self._images.handle() as folder, self._held(folder, upload_id) as file:
+            note = self._note(folder, upload_id)
+            final = note.name if name is None else protocol.check_upload(name)
+            size = note.offset if note.size is None else note.size
+            if note.offset != size:
+                raise Conflict(
+                    f"upload {upload_id} of {final} is not whole: {note.offset} of {size} bytes are there; send the rest.",
+                    code="upload.short",
+                    extra={"offset": note.offset},
+                )
+            _check_size(final, size)
+            if os.fstat(file).st_size != size:
+                os.ftruncate(file, size)  # a kill after a piece that was not noted
+            expected = {
+                protocol.check_sha256(text) for text in (sha256, note.sha256) if text
+            }
+            step.turn(size)
+            digest = _digest(file, size, step)
+            if expected - {digest}:
+                wanted = ", ".join(sorted(expected - {digest}))
+                raise Conflict(
+                    f"the checksum of {final} is not the expected one: sha256 {digest} instead of {wanted}. "
+                    "Delete the upload and send the file again, or finish it with the right checksum.",
+                    code="upload.checksum",
+                    extra={"sha256": digest},
+                )
+            if (clash := self._images.find(final)) is not None:
+                raise _taken(clash.name)
+            self._name(folder, upload_id, file, replace(note, name=final))
+            allocated = os.fstat(file).st_blocks * 512
+        return {
+            "name": final,
+            "size": size,
+            "sha256": digest,
+            "seconds": round(time.monotonic() - began, 3),
+            "bytes": allocated,
+        }
+
+    def delete(self, upload_id: str) -> Upload:
+        """Give one up."""
+        with self._images.handle() as folder, self._held(folder, upload_id):
+            note = self._note(folder, upload_id)
+            self._remove(folder, upload_id)
+            return _shown(upload_id, note)
+
+    def clean(self) -> list[str]:
+        """Remove what has expired, and what a kill left half begun or half ended; the names of the files given up.
+
+        One that was killed between its name and its end is finished: its data has two names then.
+        """
+        gone = []
+        with self._images.handle() as folder:
+            for each in names_in(folder):
+                match = _DATA.fullmatch(each)
+                if match is None:
+                    self._clean_note(folder, each)
+                    continue
+                with (
+                    contextlib.suppress(ApplicationError),
+                    self._held(folder, match[1]) as file,
+                ):
+                    note = _read_note(folder, match[1])
+                    if note is None or _is_named(folder, note.name, file):
+                        self._remove(folder, match[1])
+                    elif _age(note) > EXPIRES:
+                        self._remove(folder, match[1])
+                        gone.append(note.name)
+        return gone
+
+    # -- inside --------------------------------------------------------------
+
+    def _refuse_taken(self, name: str) -> None:
+        if (clash := self._images.find(name)) is not None:
+            raise _taken(clash.name)
+        unfinished = self.all()
+        for upload in unfinished:
+            if upload["name"].lower() == name.lower():
+                raise Conflict(
+                    f"{upload['name']} is being uploaded already (upload {upload['id']}, {upload['offset']} bytes are there); "
+                    "go on with that one, or delete it.",
+                    code="upload.exists",
+                    extra={"upload": upload},
+                )
+        if len(unfinished) >= MAX_UPLOADS:
+            raise Conflict(
+                f"there are {len(unfinished)} unfinished uploads already; finish or delete some.",
+                code="upload.many",
+            )
+
+    def _note(self, folder: int, upload_id: str) -> Note:
+        note = _read_note(folder, upload_id) if _ID.fullmatch(upload_id) else None
+        if note is None:
+            raise NotFound(
+                f"there is no upload {upload_id[:40]!r}; it may be finished, deleted or older than a week.",
+                code="upload.missing",
+            )
+        return note
+
+    @contextlib.contextmanager
+    def _held(self, folder: int, upload_id: str) -> Iterator[int]:
+        """The data's open file, ours alone for the length of the block."""
+        if not _ID.fullmatch(upload_id):
+            self._note(folder, upload_id)
+        try:
+            file = _open_data(folder, upload_id)
+        except OSError as error:
+            raise NotFound(
+                f"there is no upload {upload_id}; it may be finished, deleted or older than a week.",
+                code="upload.missing",
+            ) from error
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise Conflict(
+                    f"another call is working on upload {upload_id}; wait for it, then ask where it is.",
+                    code="upload.busy",
+                ) from error
+            if not os.fstat(file).st_nlink:  # deleted between our open and our lock
+                self._note(folder, "")
+            yield file
+        finally:
+            os.close(file)
+
+    def _name(self, folder: int, upload_id: str, file: int, note: Note) -> None:
+        """Give the data its name, durably; the hidden name goes last."""
+        if note.name != self._note(folder, upload_id).name:
+            self._write_note(folder, upload_id, note)  # for a kill right after the link
+        try:
+            os.fsync(file)
+            # link() instead of rename(): it never replaces.
+            os.link(
+                _data_name(upload_id), note.name, src_dir_fd=folder, dst_dir_fd=folder
+            )
+            os.fsync(folder)
+        except FileExistsError as error:
+            raise _taken(note.name) from error
+        except OSError as error:
+            raise self._failed(error, note.name, 0) from error
+        self._remove(folder, upload_id)
+
+    def _remove(self, folder: int, upload_id: str) -> None:
+        _unlink(folder, _data_name(upload_id))
+        _unlink(folder, _note_name(upload_id))
+        os.fsync(folder)
+
+    def _clean_note(self, folder: int, name: str) -> None:
+        """Remove a note whose data is gone, once it cannot be one that is just beginning."""
+        data = name.removesuffix(".json")
+        if name == data or not _DATA.fullmatch(data):
+            return
+        with contextlib.suppress(FileNotFoundError):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if time.time() - status.st_mtime < 60:
+                return
+            try:
+                os.stat(data, dir_fd=folder, follow_symlinks=False)
+            except FileNotFoundError:
+                _unlink(folder, name)
+
+    def _write_note(self, folder: int, upload_id: str, note: Note) -> None:
+        """Replace the note, durably."""
+        draft = f"{_note_name(upload_id)}.{secrets.token_hex(4)}{PART}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            file = os.open(draft, flags, _MODE, dir_fd=folder)
+            try:
+                with os.fdopen(file, "wb") as stream:
+                    stream.write(json.dumps(asdict(note)).encode() + b"\n")
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                os.rename(
+                    draft, _note_name(upload_id), src_dir_fd=folder, dst_dir_fd=folder
+                )
+            except BaseException:
+                _unlink(folder, draft)
+                raise
+            os.fsync(folder)
+        except OSError as error:
+            raise self._failed(error, note.name, 0) from error
+
+    def _failed(self, error: OSError, name: str, needed: int) -> ApplicationError:
+        if error.errno in FULL:
+            return NoRoom(
+                f"no room for {name}: the disk is full. What has come stays; free some space and go on, or delete the upload.",
+                extra={"needed": needed},
+            )
+        return Unavailable(
+            f"{name} could not be written: {error.strerror}. Look at the node's disk.",
+            code="file.write",
+        )
+
+
+def _check_size(name: str, size: int) -> None:
+    kind = protocol.kind_of(name)
+    if not 0 < size <= MAX_SIZE:
+        raise Invalid(
+            f"size {size} must be from 1 byte to {format_size(MAX_SIZE)}.",
+            code="upload.size",
+            field="size",
+        )
+    if kind in {protocol.KIND_DISK, protocol.KIND_MASTER} and size % SECTOR:
+        raise Invalid(
+            f"size {size}: an image ({iqns.IMAGE_SUFFIX}) is a multiple of {SECTOR} bytes. "
+            "If it has another format, name it for that (.qcow2, .vhdx, .vmdk) and convert it here.",
+            code="upload.size",
+            field="size",
+        )
+
+
+def _digest(file: int, size: int, step: Step) -> str:
+    digest, at = hashlib.sha256(), 0
+    while at < size:
+        chunk = os.pread(file, _READ, at)
+        if not chunk:
+            raise Unavailable("the uploaded file became shorter; send it again.")
+        digest.update(chunk)
+        at += len(chunk)
+        step.at(at)
+    return digest.hexdigest()
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(
+        f"{name} exists already; it was left as it is. Take another name, or delete it first.",
+        code="file.exists",
+    )
+
+
+def _data_name(upload_id: str) -> str:
+    return f".{upload_id}.upload"
+
+
+def _note_name(upload_id: str) -> str:
+    return f".{upload_id}.upload.json"
+
+
+def _open_data(folder: int, upload_id: str, flags: int = 0) -> int:
+    flags |= os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(_data_name(upload_id), flags, _MODE, dir_fd=folder)
+
+
+def _read_note(folder: int, upload_id: str) -> Note | None:
+    """The note, None where there is none (or none that we wrote)."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        file = os.open(_note_name(upload_id), flags, dir_fd=folder)
+        with os.fdopen(file, "rb") as stream:
+            return Note(**json.loads(stream.read()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _shown(upload_id: str, note: Note) -> Upload:
+    return {
+        "id": upload_id,
+        "name": note.name,
+        "size": note.size,
+        "offset": note.offset,
+        "sha256": note.sha256,
+        "created": note.created,
+        "changed": note.changed,
+    }
+
+
+def _is_named(folder: int, name: str, file: int) -> bool:
+    """Whether the data has its final name already."""
+    try:
+        there = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    mine = os.fstat(file)
+    return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
+
+
+def _age(note: Note) -> float:
+    try:
+        return (
+            datetime.now().astimezone() - datetime.fromisoformat(note.changed)
+        ).total_seconds()
+    except (ValueError, TypeError):
+        return 0.0
+
+
+def _unlink(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            raise Unavailable(
+                f"{name} could not be deleted ({error.strerror}). Look at the node's disk.",
+                code="file.delete",
+            ) from error
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")
