@@ -79,13 +79,18 @@ class Tgtd:
         self.process.kill()
         self.process.wait()
 
+    def again(self) -> None:
+        """Another tgtd in its place: same socket and port, no targets."""
+        self.process = start_tgtd(self.folder, self.port).process
 
-def start_tgtd(folder: Path) -> Tgtd:
+
+def start_tgtd(folder: Path, port: int | None = None) -> Tgtd:
     """Start one; its folder must be short enough for a socket's address."""
     # tgtd wants its usual lock folder to be there even with a socket elsewhere.
     Path("/var/run/tgtd").mkdir(exist_ok=True)
+    wanted = port
     for _ in range(5):
-        port = free_port()
+        port = wanted or free_port()
         process = subprocess.Popen(
             [
                 *WITH_US,
@@ -215,7 +220,7 @@ def session(
     held = subprocess.Popen(
         [*WITH_US, "qemu-io", "--image-opts", _image_opts(daemon, iqn, initiator)],
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
     try:
@@ -224,6 +229,41 @@ def session(
     finally:
         held.kill()
         held.communicate()
+
+
+def may_log_in(
+    daemon: Tgtd, iqn: str, initiator: str, chap: dict[str, str] | None = None
+) -> bool:
+    """Whether a real initiator of that name, with that CHAP or none, gets at LUN 1; refused is not broken."""
+    who = f"{chap['username']}%{chap['secret']}@" if chap else ""
+    done = subprocess.run(
+        ["iscsi-inq", "-i", initiator, f"iscsi://{who}127.0.0.1:{daemon.port}/{iqn}/1"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    refused = "Target not found" in done.stderr or "Authentication" in done.stderr
+    assert refused is (done.returncode != 0), done.stderr
+    return done.returncode == 0
+
+
+def accounts(daemon: Tgtd) -> list[str]:
+    """The CHAP accounts of a tgtd."""
+    lines = daemon.adm("--op", "show", "--mode", "account").splitlines()[1:]
+    return sorted(line.strip() for line in lines if line.strip())
+
+
+def reads(held: subprocess.Popen[bytes]) -> None:
+    """Read over a session that is open: it is alive, not only listed."""
+    assert held.stdin
+    assert held.stdout
+    held.stdin.write(b"read 0 4096\n")
+    held.stdin.flush()
+    said = b""
+    while b"read 4096/4096" not in said:
+        more = held.stdout.readline()
+        assert more, said
+        said += more
 
 
 def read_lun(daemon: Tgtd, iqn: str, into: Path) -> subprocess.CompletedProcess[str]:
