@@ -100,7 +100,7 @@ def on_file(lab: Lab) -> list[str]:
 
 def hidden(lab: Lab) -> list[str]:
     """Half files."""
-    return [p.name for p in lab.folder.iterdir() if p.name.startswith(".")]
+    return [name for name in lab.files() if name.startswith(".")]
 
 
 @pytest.mark.case(65)
