@@ -45,6 +45,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "IPXE_STGT_CONTROL_PORT": "0",
     "IPXE_STGT_SOCKET": "",
     "IPXE_ISCSI_PORTAL": "0.0.0.0:3260",
+    "IPXE_LIO_WRITE_BACK": "false",
     "IPXE_LOG_FILE": "IPXE_ROOT/state/agent-ops.jsonl",
     "IPXE_SERVE_WORKERS": "2 (agent: 1)",
     "IPXE_SERVE_THREADS": "8 (agent: 16)",
@@ -105,6 +106,7 @@ class Config:
     stgt_control_port: int
     stgt_socket: Path | None
     iscsi_portal: Endpoint
+    lio_write_back: bool
     log_file: Path
     serve_workers: int
     serve_threads: int
@@ -286,6 +288,7 @@ def load(environ: Mapping[str, str]) -> Config:
         stgt_control_port=read.whole("IPXE_STGT_CONTROL_PORT", 0, 0, STGT_PORT_MAX),
         stgt_socket=read.socket("IPXE_STGT_SOCKET"),
         iscsi_portal=read.endpoint("IPXE_ISCSI_PORTAL", "0.0.0.0:3260"),
+        lio_write_back=read.boolean("IPXE_LIO_WRITE_BACK", False),
         log_file=read.path("IPXE_LOG_FILE", root / "state" / "agent-ops.jsonl"),
         serve_workers=serve_workers,
         serve_threads=read.whole("IPXE_SERVE_THREADS", 16 if agent else 8, 1, 256),

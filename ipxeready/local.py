@@ -1,6 +1,7 @@
 """`make run`: everything on this machine in one terminal, and all of it gone with Ctrl-C.
 
-A target daemon of our own, the agent, the control plane, and the node `local` in agents.yml.
+The kernel's iSCSI target where there is one, else a target daemon of our own; the agent, the control plane, and
+the node `local` in agents.yml.
 DHCP only when IFACE and RANGE are given.
 """
 
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from ipxeready import conf, localnode, startup
+from ipxeready import conf, lio, localnode, startup
 from ipxeready.children import Child, guarded
 from ipxeready.conf import REPOSITORY, SOCKET_MAX, ConfigError
 from ipxeready.reach import (
@@ -85,10 +86,13 @@ class Here:
         wanted = self.control.agent_backend
         if wanted != "auto":
             return wanted
+        why_not = lio.problem()
+        if why_not is None:
+            return "lio"
         if shutil.which("tgtd") and shutil.which("tgtadm") and os.geteuid() == 0:
             return "stgt"
         say(
-            "no iSCSI: tgtd is not installed or we are not root; images are managed without it"
+            f"no iSCSI: {why_not}, and tgtd is not installed or we are not root; images are managed without it"
         )
         return "files"
 
@@ -286,6 +290,14 @@ class Here:
         """End the parts, those first that use the others."""
         for child in reversed(self.children):
             child.stop(0.5 if child.name == "tgtd" else 15)
+        if self.backend == "lio" and self.children:
+            # The kernel would go on serving them.
+            subprocess.run(
+                [sys.executable, "-m", "agents.node.withdraw"],
+                cwd=REPOSITORY,
+                env=self.agent_environ,
+                check=False,
+            )
         if self.backend == "stgt" and self.agent.stgt_socket:
             for left in self.agent.stgt_socket.parent.glob(
                 f"{self.agent.stgt_socket.name}.*"

@@ -111,6 +111,9 @@ def watch_targets(node: Node) -> None:
         _rebuild(node, op="node.rebuild")
         node.unbuilt = False
         return
+    if node.backend.unsettled:
+        with node.changing():
+            node.backend.settle()
     if node.exported and not node.backend.persistent and not node.backend.targets():
         with node.changing():
             rebuild.restored(node, node.backend.targets())

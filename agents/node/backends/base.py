@@ -60,6 +60,17 @@ class Backend(ABC):
     def foreign(self) -> int:
         """How many targets of others, outside our base, this target system has."""
 
+    def tidy(self) -> None:  # noqa: B027 - most have nothing to do
+        """Before a scan: take off what calls left of ours that died on their way. Cuts no session."""
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether a change is not complete before some target has no session."""
+        return False
+
+    def settle(self) -> None:  # noqa: B027
+        """Do what a change had to leave until a target has no session; asked for while `unsettled`."""
+
     def export(self, export: Export) -> None:
         """Make one target, or raise why not."""
         error = self.export_all([export])[export.iqn]

@@ -200,7 +200,7 @@ def test_a_stranger_with_a_huge_body_is_refused_before_it_is_sent(
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"IPXE_AGENT_BACKEND": "lio"}, "LIO"),
+        ({"IPXE_AGENT_BACKEND": "lio", "IPXE_ISCSI_PORTAL": "203.0.113.1:3260"}, "LIO"),
         (
             {"IPXE_AGENT_BACKEND": "stgt", "IPXE_STGT_SOCKET": "/nonexistent/tgt"},
             "tgtd is not connected",

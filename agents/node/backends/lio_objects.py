@@ -1,0 +1,260 @@
+"""New objects of LIO, made through rtslib; what it would look up by reading everything is given to it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agents.node.backends import configfs
+from agents.node.backends.configfs import OURS, Shown, Tree, serial_of, store_index
+from agents.node.backends.limits import checkpoint
+from agents.protocol import CHAP, OFF, Access
+from ipxeready.errors import ApplicationError, Conflict, Unavailable, UpstreamFailed
+from ipxeready.storage.sizes import SECTOR
+
+#: rtslib wants the kernel to keep reservations here, and fails where it is missing.
+_STATE = Path("/etc/target")
+_FOLDERS = (_STATE, _STATE / "pr", _STATE / "alua")
+#: What the kernel has room for in `udev_path`.
+_MAX_PATH = 511
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
+
+
+def library() -> Any:
+    """rtslib, imported on storage nodes with LIO only: it talks to udev at once."""
+    try:
+        import rtslib_fb
+    except (ImportError, OSError) as error:
+        raise Unavailable(
+            f"rtslib-fb cannot be imported ({error}); install it, and libudev.",
+            code="lio.library",
+        ) from error
+    return rtslib_fb
+
+
+def prepare() -> None:
+    """Make rtslib usable: its folder, and its root."""
+    rtslib = library()
+    with said("set up LIO"):
+        for folder in _FOLDERS:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The folder is the kernel's until the next reboot where others have targets already.
+        warnings.filterwarnings("ignore", message="Cannot set dbroot")
+        rtslib.RTSRoot()
+
+
+@contextlib.contextmanager
+def said(what: str) -> Iterator[None]:
+    """Turn what the kernel and rtslib raise into a refusal in words. They never hold a secret."""
+    try:
+        yield
+    except ApplicationError:
+        raise
+    except OSError as error:
+        raise refused(what, error.errno, error.strerror or str(error)) from error
+    except Exception as error:
+        if not type(error).__name__.startswith("RTSLib"):
+            raise
+        words = str(error)
+        found = _ERRNO.findall(words)
+        raise refused(what, int(found[-1]) if found else None, words) from error
+
+
+def refused(what: str, number: int | None, words: str) -> UpstreamFailed:
+    """The kernel said no."""
+    return UpstreamFailed(f"LIO refused to {what}: {words}.", code="lio.refused")
+
+
+@dataclass(frozen=True)
+class Image:
+    """A backing file that we hold open: what the kernel gets is this very file, and no new one."""
+
+    path: str
+    file: int
+    size: int
+    label: str
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[Image]:
+    """The image at `path`, open for as long as the block: there, regular, writable and of whole sectors.
+
+    LIO itself makes a file that is missing, and serves what a short one lacks as zeros.
+    """
+    if len(os.fsencode(path)) > _MAX_PATH:
+        raise Conflict(
+            f"{path} is longer than the {_MAX_PATH} bytes that LIO keeps; move the image directory.",
+            code="file.path",
+        )
+    checkpoint()
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        file = os.open(path, flags)
+    except OSError as error:
+        raise Conflict(
+            f"{path} cannot be opened read-write ({error.strerror}). Correct its name, owner, mode or mount.",
+            code="file.access",
+        ) from error
+    try:
+        status = os.fstat(file)
+        size = status.st_size
+        if not stat.S_ISREG(status.st_mode) or size <= 0 or size % SECTOR:
+            raise Conflict(
+                f"{path} has {size} bytes; an image is a regular file of more than 0 bytes and a "
+                f"multiple of {SECTOR}.",
+                code="file.size",
+            )
+        yield Image(path, file, size, label_of(status))
+    finally:
+        os.close(file)
+
+
+def label_of(status: os.stat_result) -> str:
+    """A file by what stays when it is renamed."""
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+@dataclass(frozen=True)
+class Doors:
+    """Who may log in, as the kernel keeps it: everybody or those named, with a proof or without."""
+
+    everybody: bool
+    proof: bool
+    rules: dict[str, tuple[str, str]] = field(repr=False)
+
+    @classmethod
+    def of(cls, access: Access) -> Doors:
+        """The doors for an access of ours."""
+        if access.mode == OFF or access.initiator is None:
+            return cls(True, False, {})
+        pair = (access.chap.username, access.chap.secret) if access.chap else ("", "")
+        return cls(False, access.mode == CHAP, {access.initiator.lower(): pair})
+
+    @classmethod
+    def there(cls, tree: Tree, shown: Shown) -> Doors:
+        """Those of a target that is there."""
+        rules = {name: tree.secrets(shown.iqn, name) for name in shown.rules}
+        return cls(shown.generate, shown.authentication, rules)
+
+
+class Objects:
+    """Makes the parts of a target, each where the tree says that it is."""
+
+    def __init__(self, tree: Tree, *, portal: str, write_back: bool) -> None:
+        self._tree = tree
+        self.portal = portal
+        self._write_back = write_back
+
+    def store(self, iqn: str, image: Image) -> None:
+        """The storage object of an image, with its numbers and with UNMAP."""
+        place = self._tree.store(iqn)
+        rtslib = library()
+        checkpoint()
+        with said(f"make the storage object of {image.path}"):
+            rtslib.FileIOStorageObject(
+                f"{OURS}{iqn}",
+                # Opened through our own descriptor: never a missing file made new, never another one.
+                f"/proc/self/fd/{image.file}",
+                image.size,
+                serial_of(iqn),
+                self._write_back,
+                index=store_index(iqn),
+            )
+            configfs.write(f"{place}/udev_path", image.path)
+            configfs.write(f"{place}/alias", image.label)
+            configfs.write(f"{place}/attrib/block_size", str(SECTOR))
+            configfs.write(f"{place}/attrib/emulate_tpu", "1")
+
+    def group(self, iqn: str) -> Any:
+        """The target and its portal group, shut, and never read-only."""
+        rtslib = library()
+        checkpoint()
+        with said(f"make the target {iqn}"):
+            target = rtslib.Target(rtslib.FabricModule("iscsi"), iqn)
+            group = rtslib.TPG(target, 1)
+            self.writable(iqn)
+        return group
+
+    def writable(self, iqn: str) -> None:
+        """Initiators without a rule of their own may write too, once they may log in."""
+        place = self._tree.group(iqn)
+        configfs.write(f"{place}/attrib/demo_mode_write_protect", "0")
+
+    def lun(self, iqn: str, group: Any) -> None:
+        """LUN 0: always that number, as the machines' SAN path counts on it."""
+        rtslib = library()
+        checkpoint()
+        with said(f"map the disk of {iqn}"):
+            store = rtslib.FileIOStorageObject(f"{OURS}{iqn}", index=store_index(iqn))
+            rtslib.LUN(group, 0, store, alias="image")
+
+    def doors(self, iqn: str, doors: Doors) -> None:
+        """Let in whom `doors` says, in an order in which nobody gets in who may neither before nor after.
+
+        Sessions that are open stay: no rule is taken off, as the kernel would end its session.
+        """
+        place = self._tree.group(iqn)
+        with said(f"set who may log in to {iqn}"):
+            for initiator, (name, secret) in doors.rules.items():
+                self._rule(iqn, initiator, name, secret)
+            if doors.proof:
+                configfs.write(f"{place}/attrib/authentication", "1")
+            if not doors.everybody:
+                configfs.write(f"{place}/attrib/generate_node_acls", "0")
+            if not doors.proof:
+                configfs.write(f"{place}/attrib/authentication", "0")
+            if doors.everybody:
+                configfs.write(f"{place}/attrib/generate_node_acls", "1")
+
+    def _rule(self, iqn: str, initiator: str, name: str, secret: str) -> None:
+        rtslib = library()
+        checkpoint()
+        target = rtslib.Target(rtslib.FabricModule("iscsi"), iqn, "lookup")
+        group = rtslib.TPG(target, 1, "lookup")
+        rule = rtslib.NodeACL(group, initiator)
+        place = f"{self._tree.group(iqn)}/acls/{initiator}"
+        if not any(True for _ in configfs.links(f"{place}/lun_0")):
+            configfs.remove_lun(f"{place}/lun_0")
+            rtslib.MappedLUN(rule, 0, 0, write_protect=False, alias="image")
+        # Not through rtslib, which strips blanks; the kernel reads "NULL" as none.
+        configfs.write(f"{place}/auth/userid", name or "NULL")
+        configfs.write(f"{place}/auth/password", secret or "NULL")
+        if self._tree.secrets(iqn, initiator) != (name, secret):
+            raise UpstreamFailed(
+                f"LIO does not keep the name and secret of {initiator} as they were given.",
+                code="lio.secret",
+            )
+
+    def listen(self, iqn: str) -> None:
+        """The one portal that all targets share."""
+        checkpoint()
+        try:
+            configfs.mkdir(f"{self._tree.group(iqn)}/np/{self.portal}")
+        except OSError as error:
+            raise self.deaf(error) from error
+
+    def deaf(self, error: OSError) -> Conflict:
+        """Why there is no portal, and what to do."""
+        why = {
+            errno.EADDRINUSE: "something else listens there",
+            errno.EADDRNOTAVAIL: "this machine has no such address",
+        }.get(error.errno or 0, error.strerror)
+        others = sorted(self._tree.listening(ours=False))
+        hint = f" Targets of others listen on {', '.join(others)}." if others else ""
+        return Conflict(
+            f"LIO cannot listen on IPXE_ISCSI_PORTAL={self.portal}: {why}.{hint}",
+            code="lio.portal",
+        )
+
+    def open(self, iqn: str) -> None:
+        """The last step: initiators may come."""
+        with said(f"enable {iqn}"):
+            configfs.write(f"{self._tree.group(iqn)}/enable", "1")

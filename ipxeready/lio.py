@@ -1,0 +1,90 @@
+"""Whether the kernel of this machine has the iSCSI target LIO; its modules are loaded where that can work."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+CONFIGFS: Final = Path("/sys/kernel/config")
+TARGET: Final = CONFIGFS / "target"
+#: Where the kernel has its iSCSI targets; somebody has to make it once.
+ISCSI: Final = TARGET / "iscsi"
+_MODULES: Final = (
+    "configfs",
+    "target_core_mod",
+    "target_core_file",
+    "iscsi_target_mod",
+)
+_PATIENCE: Final = 30.0
+
+
+def problem() -> str | None:
+    """Why LIO cannot be used here, or None when it can.
+
+    Nothing is tried, and nothing lands in the kernel's log, where it cannot work: without root, or on a kernel
+    that has neither the target nor modules to load.
+    """
+    if os.geteuid() != 0:
+        return "LIO takes orders from root only"
+    try:
+        return None if ISCSI.is_dir() else _prepare()
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"LIO cannot be set up: {error}"
+
+
+def _prepare() -> str | None:
+    if not TARGET.is_dir():
+        why = _load() or _mount()
+        if why is not None:
+            return why
+    ISCSI.mkdir(exist_ok=True)
+    return None
+
+
+def _load() -> str | None:
+    release = os.uname().release
+    missing = [name for name in _MODULES if not _loaded(name)]
+    if missing and not (
+        Path("/lib/modules", release).is_dir() and shutil.which("modprobe")
+    ):
+        return f"this kernel ({release}) has no LIO, and no modules of it to load"
+    for name in missing:
+        words = _run("modprobe", "-q", name)
+        if words is not None:
+            return f"the kernel module {name} cannot be loaded{words}"
+    return None
+
+
+def _loaded(module: str) -> bool:
+    if module == "configfs" and _has_configfs():  # built in, as a rule
+        return True
+    return Path("/sys/module", module).is_dir()
+
+
+def _mount() -> str | None:
+    if not TARGET.is_dir() and not os.path.ismount(CONFIGFS):
+        words = _run("mount", "-t", "configfs", "configfs", str(CONFIGFS))
+        if words is not None:
+            return f"configfs cannot be mounted{words}"
+    return None if TARGET.is_dir() else f"the kernel does not show {TARGET}"
+
+
+def _has_configfs() -> bool:
+    kinds = Path("/proc/filesystems").read_text(encoding="ascii").split()
+    return "configfs" in kinds
+
+
+def _run(*command: str) -> str | None:
+    """None when the command succeeds, else its words."""
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=_PATIENCE,
+        check=False,
+    )
+    words = done.stderr.decode(errors="replace").strip()
+    return None if done.returncode == 0 else f": {words}" if words else ""
