@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents import nodes, selectors, services
+from agents import jobs, nodes, selectors, services
 from agents.filters import AgentFilter
 from agents.models import Agent
 from agents.serializers import (
@@ -22,6 +22,7 @@ from agents.serializers import (
 )
 from ipxeready.actors import ADMINISTRATOR
 from ipxeready.errors import Invalid
+from ipxeready.jobs.api import ACCEPTED, PREFER, LongView
 from ipxeready.web.pagination import AskedForPagination
 from ipxeready.web.serializers import no_body, strict_query
 from ipxeready.web.views import ApiView
@@ -164,17 +165,21 @@ class LunList(ApiView):
         return Response(nodes.lun_delete(actor=self.actor, agent_id=agent_id, **query))
 
 
-class LunDisk(ApiView):
+class LunDisk(LongView):
     """POST /agents/{id}/luns/disk."""
 
     serializer_class = LunDiskSerializer
 
-    @extend_schema(request=LunDiskSerializer, responses={201: dict[str, Any]})
+    @extend_schema(
+        parameters=[PREFER],
+        request=LunDiskSerializer,
+        responses={201: dict[str, Any], **ACCEPTED},
+    )
     def post(self, request: Request, agent_id: str) -> Response:
         """Make and export a disk."""
         data = self.checked(LunDiskSerializer)
-        made = nodes.lun_create_disk(actor=self.actor, agent_id=agent_id, **data)
-        return Response({key: made[key] for key in ("iqn", "backing")}, status=201)
+        work = jobs.disk_work(actor=self.actor, agent_id=agent_id, **data)
+        return self.respond(work, status=201)
 
 
 class LunCd(ApiView):
@@ -190,14 +195,14 @@ class LunCd(ApiView):
         return Response({key: made[key] for key in ("iqn", "backing")}, status=201)
 
 
-class LunScan(ApiView):
+class LunScan(LongView):
     """POST /agents/{id}/luns/scan."""
 
-    @extend_schema(request=None, responses=_ANY)
+    @extend_schema(parameters=[PREFER], request=None, responses={**_ANY, **ACCEPTED})
     def post(self, request: Request, agent_id: str) -> Response:
         """Export what has no target."""
         no_body(request)
-        return Response(nodes.lun_scan(actor=self.actor, agent_id=agent_id))
+        return self.respond(jobs.scan_work(actor=self.actor, agent_id=agent_id))
 
 
 class MasterList(ApiView):

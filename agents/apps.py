@@ -14,7 +14,11 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         """Make the registry known to the index."""
+        from agents import jobs
         from agents.adapters import AgentsSource
         from ipxeready.index import register
+        from ipxeready.jobs.kinds import recover
 
         register(AgentsSource())
+        recover(jobs.DISK, jobs.disk_ended, name=_("disk on a node"))
+        recover(jobs.SCAN, jobs.scan_ended, name=_("scan of a node"))

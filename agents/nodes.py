@@ -24,6 +24,7 @@ from agents.protocol import (
 from agents.scheduler import check_named_node
 from agents.services import OWNERS
 from agents.together import ask_all
+from agents.watched import create_disk
 from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, VIEWER, Actor
 from ipxeready.errors import (
@@ -33,6 +34,7 @@ from ipxeready.errors import (
     NodeRefused,
     UpstreamFailed,
 )
+from ipxeready.jobs.watch import NOBODY, Watch
 from ipxeready.storage.iqn import IMAGE_SUFFIX, check_iqn
 from ipxeready.storage.sizes import parse_size
 
@@ -110,8 +112,31 @@ def lun_create_disk(
     filename: str | None = None,
     master: str | None = None,
     size: int | str | None = None,
+    watch: Watch = NOBODY,
 ) -> Created:
     """Make and export a disk that belongs to no worker."""
+    agent, request = lun_disk_check(
+        actor=actor,
+        agent_id=agent_id,
+        iqn=iqn,
+        filename=filename,
+        master=master,
+        size=size,
+    )
+    with _audited(actor, "lun.create_disk", agent=agent.id, **request.told()):
+        return create_disk(agent, request, watch)
+
+
+def lun_disk_check(
+    *,
+    actor: Actor,
+    agent_id: str,
+    iqn: str,
+    filename: str | None = None,
+    master: str | None = None,
+    size: int | str | None = None,
+) -> tuple[Agent, DiskRequest]:
+    """What is refused before the node is asked; the node, and what it is asked."""
     actor.require(OPERATOR)
     agent = selectors.agent_get(agent_id)
     if (master is None) == (size is None):
@@ -128,12 +153,16 @@ def lun_create_disk(
         else check_filename(filename, suffix=IMAGE_SUFFIX, field="filename"),
     )
     check_named_node(agent, DISK)
-    with _audited(actor, "lun.create_disk", agent=agent.id, **request.told()):
-        return NodeClient(agent).create_disk(request)
+    return agent, request
 
 
 def agent_create_disk(
-    *, actor: Actor, agent: Agent, request: DiskRequest, worker_id: str | None = None
+    *,
+    actor: Actor,
+    agent: Agent,
+    request: DiskRequest,
+    worker_id: str | None = None,
+    watch: Watch = NOBODY,
 ) -> Created:
     """Make and export a disk for a worker; the caller has reserved it in the ledger and confirms it there."""
     with _audited(
@@ -143,7 +172,7 @@ def agent_create_disk(
         agent=agent.id,
         **request.told(),
     ):
-        return NodeClient(agent).create_disk(request)
+        return create_disk(agent, request, watch)
 
 
 def lun_create_cd(

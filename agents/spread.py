@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, cast
 
 from agents.client import NodeClient, unreachable
 from agents.models import Agent
+from ipxeready.ending import NOT_TRIED
 from ipxeready.errors import ApplicationError, Unavailable
 
 Job = TypeVar("Job")
@@ -79,6 +80,8 @@ def _one(
     try:
         return fn(node.agent, job)
     except Unavailable as error:
+        if error.code == NOT_TRIED:
+            return error
         if node.gone is None and not _lives(node.agent):
             node.gone = error
         return error

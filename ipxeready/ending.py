@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 from ipxeready.errors import Unavailable
 
+#: The code of `not_tried`.
+NOT_TRIED = "service.ending"
+
 _asked: Callable[[], bool] | None = None
 
 
@@ -24,5 +27,6 @@ def not_tried() -> Unavailable:
     """What is said of a part that was left."""
     return Unavailable(
         "the service is ending: not tried. Send it again once the service is back.",
-        code="service.ending",
+        code=NOT_TRIED,
+        extra={"sent": False},
     )

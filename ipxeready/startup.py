@@ -17,6 +17,9 @@ from ipxeready.storage.paths import Layout
 #: apps add theirs when they are ready, and each settles what a crash left behind.
 AT_START: Final[list[Callable[[], object]]] = []
 
+#: Steps of each process of the control plane that serves: what goes on beside requests is begun here.
+IN_EACH_PROCESS: Final[list[Callable[[], object]]] = []
+
 _SECRET: Final = 0o600
 _PLAIN: Final = 0o644
 
@@ -29,6 +32,12 @@ def at_start(step: Callable[[], object]) -> None:
     """Add a step to the control plane's start; adding it again changes nothing."""
     if step not in AT_START:
         AT_START.append(step)
+
+
+def in_each_process(step: Callable[[], object]) -> None:
+    """Add a step to the start of each serving process; adding it again changes nothing."""
+    if step not in IN_EACH_PROCESS:
+        IN_EACH_PROCESS.append(step)
 
 
 def prepare(config: Config, layout: Layout) -> None:

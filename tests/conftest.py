@@ -14,6 +14,7 @@ from rest_framework.test import APIClient
 from ipxeready import conf, startup
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER, Actor
 from ipxeready.index import freshness
+from ipxeready.jobs.runner import runner
 from ipxeready.storage.paths import Layout
 from ipxeready.web.authentication import TokenUser
 
@@ -47,6 +48,8 @@ def layout(tmp_path: Path, settings: Any, django_db_blocker: Any) -> Iterator[La
     with django_db_blocker.unblock():
         freshness.ensure_fresh(wait=True)
         yield layout
+        # Their threads use this index.
+        assert runner().idle(60), "a job of this test does not end"
         connections["default"].close()
     connections.databases["default"]["NAME"] = known
     connections["default"].settings_dict["NAME"] = known

@@ -9,10 +9,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from ipxeready.errors import Invalid
+from ipxeready.jobs.api import ACCEPTED, PREFER, LongView
 from ipxeready.web.pagination import AskedForPagination
 from ipxeready.web.serializers import no_body, parse_boolean, strict_query
 from ipxeready.web.views import ApiView
-from workers import batches, cds, disks, removal_batch, selectors, services, status
+from workers import cds, disks, jobs, selectors, services, status
 from workers.filters import WorkerFilterSet
 from workers.removal import Removal, cd_delete, disk_delete, worker_delete
 from workers.serializers import (
@@ -139,25 +140,27 @@ class WorkerDefaultOsView(ApiView):
         )
 
 
-class WorkerDisksView(ApiView):
+class WorkerDisksView(LongView):
     """The system disks of a worker."""
 
     serializer_class = DiskCreateSerializer
 
     @extend_schema(
-        request=DiskCreateSerializer, responses={201: WorkerRecordSerializer}
+        parameters=[PREFER],
+        request=DiskCreateSerializer,
+        responses={201: WorkerRecordSerializer, **ACCEPTED},
     )
     def post(self, request: Request, worker_id: str) -> Response:
         """Make a disk (clone, empty, or an image that was kept) and attach it."""
         data = self.checked(DiskCreateSerializer)
         agent = data.pop("disk_agent", None)
-        record = disks.disk_create(
+        work = jobs.disk_work(
             actor=self.actor,
             worker_id=worker_id,
             spec=disks.disk_spec(**data),
             disk_agent=agent,
         )
-        return Response(record, status=201)
+        return self.respond(work, status=201)
 
 
 class WorkerDiskView(ApiView):
@@ -204,26 +207,34 @@ class WorkerCdView(ApiView):
         )
 
 
-class DiskBatchView(ApiView):
+class DiskBatchView(LongView):
     """Disks of many workers."""
 
     serializer_class = DiskBatchSerializer
 
-    @extend_schema(request=DiskBatchSerializer, responses={200: dict[str, Any]})
+    @extend_schema(
+        parameters=[PREFER],
+        request=DiskBatchSerializer,
+        responses={200: dict[str, Any], **ACCEPTED},
+    )
     def post(self, request: Request) -> Response:
         """Make a disk for each target; each on its own, and what boots next."""
         data = self.checked(DiskBatchSerializer)
         targets = [(each["worker_id"], each["agent"]) for each in data.pop("targets")]
-        return Response(batches.disk_batch(actor=self.actor, targets=targets, **data))
+        return self.respond(jobs.disks_work(actor=self.actor, targets=targets, **data))
 
 
-class WorkersDeleteView(ApiView):
+class WorkersDeleteView(LongView):
     """Many workers at once."""
 
     serializer_class = WorkersDeleteSerializer
 
-    @extend_schema(request=WorkersDeleteSerializer, responses={200: dict[str, Any]})
+    @extend_schema(
+        parameters=[PREFER],
+        request=WorkersDeleteSerializer,
+        responses={200: dict[str, Any], **ACCEPTED},
+    )
     def post(self, request: Request) -> Response:
         """Delete each with its CD, disks and binding; one save, one reload."""
         data = self.checked(WorkersDeleteSerializer)
-        return Response(removal_batch.workers_delete(actor=self.actor, **data))
+        return self.respond(jobs.deletion_work(actor=self.actor, **data))

@@ -16,8 +16,10 @@ class WorkersConfig(AppConfig):
         """Make both files known to the index, to the health page and to the registry of nodes who uses them."""
         from agents.services import IN_USE, OWNERS
         from ipxeready.index import register
-        from ipxeready.startup import at_start
+        from ipxeready.jobs.kinds import recover
+        from ipxeready.startup import at_start, in_each_process
         from ipxeready.web.health import health_section
+        from workers import jobs, keeper, recovery
         from workers.adapters import WorkersSource
         from workers.hostsfile import HostsSource
         from workers.selectors import differences, owners, workers_on
@@ -26,6 +28,12 @@ class WorkersConfig(AppConfig):
         register(WorkersSource())
         register(HostsSource())
         at_start(settle_all)
+        in_each_process(keeper.start)
+        recover(jobs.DISK, recovery.disk_ended, name=_("disk of a worker"))
+        recover(jobs.DISKS, recovery.disks_ended, name=_("disks of many workers"))
+        recover(
+            jobs.DELETION, recovery.deletion_ended, name=_("deletion of many workers")
+        )
         health_section("differences", differences)
         if workers_on not in IN_USE:
             IN_USE.append(workers_on)

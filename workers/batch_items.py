@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agents.models import Agent
 from agents.nodes import words_of
+from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Invalid
+from ipxeready.jobs.watch import Watch, cancelled_before
 from workers.validators import check_id, check_worker_id
 
 #: Items of one request.
 MOST = 10_000
-#: Told after each item: how many are done.
-Progress = Callable[[int], None]
 
 
 @dataclass
@@ -28,7 +29,6 @@ class Item:
     made: str | None = None
     skipped: str | None = None
     error: ApplicationError | None = None
-    done: bool = False
 
     @property
     def open(self) -> bool:
@@ -60,6 +60,31 @@ def refuse_repeated(items: list[Item]) -> None:
         if item.error is None and item.worker_id in seen:
             item.skipped = f"{item.worker_id} is named earlier in this request"
         seen.add(item.worker_id)
+
+
+def left_alone(watch: Watch) -> ApplicationError | None:
+    """Why nothing more of a batch is begun: it was cancelled, or the service is ending."""
+    if watch.cancelled():
+        return cancelled_before()
+    return not_tried() if ending() else None
+
+
+class Count:
+    """How many items are done; told from the threads of a batch."""
+
+    def __init__(self, watch: Watch, total: int) -> None:
+        self._watch = watch
+        self._total = total
+        self._done = 0
+        self._guard = threading.Lock()
+
+    def add(self, number: int = 1) -> None:
+        """So many more."""
+        if not number:
+            return
+        with self._guard:
+            self._done += number
+            self._watch.at(self._done, self._total)
 
 
 def answer_of(items: list[Item]) -> dict[str, list[dict[str, Any]]]:

@@ -19,19 +19,20 @@ from agents.scheduler import check_named_node
 from agents.selectors import agent_get
 from agents.spread import interleaved, spread
 from ipxeready.actors import OPERATOR, Actor
-from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Conflict, NodeRefused
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
+from ipxeready.jobs.watch import NOBODY, LeftOpen, Watch
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.inflight import claim
 from workers import selectors
 from workers.batch_items import (
+    Count,
     Item,
-    Progress,
     answer_of,
     check_number,
     item_of,
+    left_alone,
     refuse_repeated,
 )
 from workers.choices import CREATING, DiskType
@@ -63,24 +64,47 @@ def disk_batch(
     targets: Sequence[tuple[str, str]],
     name: str | None = None,
     size: Any = None,
-    progress: Progress | None = None,
+    watch: Watch = NOBODY,
 ) -> dict[str, list[dict[str, Any]]]:
     """A disk for each (worker_id, agent): `{succeeded, skipped, failed}`, each in the request's order.
 
     A success also becomes what the worker boots. For type existing without a name each worker gets
     the image that is its own.
     """
-    actor.require(OPERATOR)
-    check_number(targets, "targets")
-    spec = batch_spec(type=type, os=os, name=name, size=size)
+    spec = batch_check(
+        actor=actor, type=type, os=os, targets=targets, name=name, size=size
+    )
     items = [item_of(worker_id, agent_id) for worker_id, agent_id in targets]
     refuse_repeated(items)
-    batch = _Batch(actor, spec, progress)
+    batch = _Batch(actor, spec, watch, len(items))
     ensure_fresh(wait=True)
     waiting = interleaved([item for item in items if item.open], lambda i: i.agent_id)
+    batch.count.add(len(items) - len(waiting))
     for start in range(0, len(waiting), CHUNK):
         batch.run(waiting[start : start + CHUNK])
+    if watch.leaving() and any(_is_left(item) for item in items):
+        raise LeftOpen
     return answer_of(items)
+
+
+def batch_check(
+    *,
+    actor: Actor,
+    type: str,
+    os: Any,
+    targets: Sequence[tuple[str, str]],
+    name: str | None = None,
+    size: Any = None,
+) -> DiskSpec:
+    """What `disk_batch` refuses as a whole, before it asks or writes anything."""
+    actor.require(OPERATOR)
+    check_number(targets, "targets")
+    return batch_spec(type=type, os=os, name=name, size=size)
+
+
+def _is_left(item: Item) -> bool:
+    """Whether its node goes on with it while this process ends."""
+    return item.error is not None and item.error.code == UNSETTLED
 
 
 def batch_spec(
@@ -96,34 +120,26 @@ def batch_spec(
 class _Batch:
     """One request under way."""
 
-    def __init__(self, actor: Actor, spec: DiskSpec, progress: Progress | None) -> None:
+    def __init__(self, actor: Actor, spec: DiskSpec, watch: Watch, total: int) -> None:
         self.actor = actor
         self.spec = spec
-        self.progress = progress
-        self.count = 0
-        self.begun = False
+        self.watch = watch
+        self.count = Count(watch, total)
+        self.begun: list[str] = []
         self._agents: dict[str, Agent | ApplicationError] = {}
 
     def run(self, items: list[Item]) -> None:
-        """Make the disks of one chunk; nothing more is begun once the service is ending."""
-        if ending():
+        """Make the disks of one chunk; nothing more is begun once it is cancelled or the service is ending."""
+        if left_alone(self.watch):
             for item in items:
-                item.error = not_tried()
-                self._told(item)
+                item.error = left_alone(self.watch)
+            self.count.add(len(items))
             return
         with ExitStack() as stack:
             self._check(stack, items)
             self._reserve([item for item in items if item.open])
+            self.count.add(sum(not item.open for item in items))
             self._make([item for item in items if item.open])
-        for item in items:
-            if not item.done:
-                self._told(item)
-
-    def _told(self, item: Item) -> None:
-        item.done = True
-        self.count += 1
-        if self.progress is not None:
-            self.progress(self.count)
 
     # --- before anything is done -------------------------------------------
     def _check(self, stack: ExitStack, items: list[Item]) -> None:
@@ -213,12 +229,13 @@ class _Batch:
                 raise
             for item in items:
                 item.error = error
-        self.begun = True
+        self.begun += [item.worker_id for item in items if item.open]
+        self.watch.note(begun=self.begun)
 
     def _make(self, items: list[Item]) -> None:
         if not items:
             return
-        results = spread(self._jobs(items), self._ask)
+        results = spread(self._jobs(items), self._ask, self.count.add)
         for item, result in zip(items, results, strict=True):
             if isinstance(result, ApplicationError):
                 item.error = result
@@ -244,6 +261,8 @@ class _Batch:
 
     def _ask(self, agent: Agent, item: Item) -> str:
         """Have a node make one disk; runs in a thread of its own, without the database."""
+        if (left := left_alone(self.watch)) is not None:
+            raise left
         spec = dataclasses.replace(self.spec, name=item.disk["source"].get("name"))
         try:
             made: Created = NodeClient(agent).create_disk(disk_request(spec, item.disk))

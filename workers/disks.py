@@ -29,6 +29,7 @@ from ipxeready.errors import (
 )
 from ipxeready.index import writing
 from ipxeready.index.writer import Transaction
+from ipxeready.jobs.watch import NOBODY, Watch
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.hostnames import warn_windows
 from ipxeready.storage.inflight import claim
@@ -99,25 +100,37 @@ def disk_create(
     worker_id: str,
     spec: DiskSpec,
     disk_agent: str | None = None,
+    watch: Watch = NOBODY,
 ) -> dict[str, Any]:
     """Make a system disk and attach it to the worker; the record (with `warnings` where there are any).
 
     Conflict when that system is there already; the node's refusals keep its status.
     """
-    actor.require(OPERATOR)
-    worker = selectors.worker_get(worker_id)
-    check_existing(worker, spec)
-    _refuse_present(worker, spec.os)
+    worker = disk_check(actor=actor, worker_id=worker_id, spec=spec, named=disk_agent)
     with claim(settings.IPXE_LAYOUT.run, mark(worker.worker_id, spec.os)) as mine:
         if not mine:
             raise _busy(worker.worker_id, spec.os)
         agent = _node_for(worker, spec, disk_agent)
         disk = disk_entry(worker, agent, spec)
+        watch.note(agent=agent.id, iqn=disk["iqn"])
         _reserve(actor, worker.worker_id, disk)
-        backing = _make(actor, worker.worker_id, agent, spec, disk)
+        backing = _make(actor, worker.worker_id, agent, spec, disk, watch)
         record = _confirm(actor, worker.worker_id, disk, backing)
     warning = warn_windows(worker.hostname) if spec.os == "windows" else None
     return record | ({"warnings": [warning]} if warning else {})
+
+
+def disk_check(
+    *, actor: Actor, worker_id: str, spec: DiskSpec, named: str | None = None
+) -> Worker:
+    """What is known to be refused before a node is asked to make anything; the worker."""
+    actor.require(OPERATOR)
+    worker = selectors.worker_get(worker_id)
+    check_existing(worker, spec)
+    _refuse_present(worker, spec.os)
+    if named:
+        _named(named)
+    return worker
 
 
 def check_existing(worker: Worker, spec: DiskSpec) -> None:
@@ -164,9 +177,7 @@ def _busy(worker_id: str, os: str) -> Conflict:
 def _node_for(worker: Worker, spec: DiskSpec, named: str | None) -> Agent:
     """The node that was named, or the scheduler's choice."""
     if named:
-        agent = agent_get(named)
-        scheduler.check_named_node(agent, role="disk", field="disk_agent")
-        return agent
+        return _named(named)
     return scheduler.pick_disk_node(
         nodes=list(all_agents()),
         need_bytes=spec.size,
@@ -174,6 +185,12 @@ def _node_for(worker: Worker, spec: DiskSpec, named: str | None) -> Agent:
         own_nodes={disk.agent for disk in selectors.disks_of(worker.worker_id)},
         disk_counts=selectors.disk_counts(),
     )
+
+
+def _named(name: str) -> Agent:
+    agent = agent_get(name)
+    scheduler.check_named_node(agent, role="disk", field="disk_agent")
+    return agent
 
 
 def _refuse_present(worker: Worker, os: str) -> None:
@@ -215,13 +232,22 @@ def _reserve(actor: Actor, worker_id: str, disk: dict[str, Any]) -> None:
 
 
 def _make(
-    actor: Actor, worker_id: str, agent: Agent, spec: DiskSpec, disk: dict[str, Any]
+    actor: Actor,
+    worker_id: str,
+    agent: Agent,
+    spec: DiskSpec,
+    disk: dict[str, Any],
+    watch: Watch,
 ) -> str:
     """Have the node make it, and return its backing store; on a refusal the reservation is taken back."""
     request = disk_request(spec, disk)
     try:
         made = agent_create_disk(
-            actor=actor, agent=agent, request=request, worker_id=worker_id
+            actor=actor,
+            agent=agent,
+            request=request,
+            worker_id=worker_id,
+            watch=watch,
         )
         return made["backing"]
     except ApplicationError as error:

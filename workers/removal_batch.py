@@ -19,13 +19,13 @@ from agents.selectors import agents as all_agents
 from agents.spread import spread
 from agents.together import ask_all
 from ipxeready.actors import OPERATOR, Actor
-from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Conflict, NotFound
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
+from ipxeready.jobs.watch import NOBODY, Watch
 from ipxeready.storage.inflight import claim
 from workers import selectors
-from workers.batch_items import Progress, check_number, words_for
+from workers.batch_items import Count, check_number, left_alone, words_for
 from workers.cds import claimed
 from workers.choices import DELETING
 from workers.dnsmasq import reload_after
@@ -72,11 +72,10 @@ def workers_delete(
     ignore_missing_target: bool = False,
     force: bool = False,
     forget: bool = False,
-    progress: Progress | None = None,
+    watch: Watch = NOBODY,
 ) -> dict[str, Any]:
     """Delete workers with all that belongs to them: `{succeeded, failed}`, in the request's order."""
-    actor.require(OPERATOR)
-    check_number(worker_ids, "worker_ids")
+    delete_check(actor=actor, worker_ids=worker_ids)
     removal = Removal(
         delete_file=delete_disk,
         ignore_missing_target=ignore_missing_target,
@@ -87,22 +86,31 @@ def workers_delete(
     items = _items(worker_ids)
     agents = {agent.id: agent for agent in all_agents()}
     _refuse(items, removal, agents)
+    watch.note(hostnames=[[item.worker_id, item.hostname] for item in items])
     busy = [item for item in items if item.error is None and item.things]
-    done = len(items) - len(busy)
+    count = Count(watch, len(items))
+    count.add(sum(item.error is not None for item in items))
+    bare = [item for item in items if item.error is None and not item.things]
     for start in range(0, len(busy), CHUNK):
         chunk = busy[start : start + CHUNK]
-        if ending():
+        if left_alone(watch):
             for item in chunk:
-                item.error = not_tried()
+                item.error = left_alone(watch)
         else:
             _take_off(actor, chunk, removal, agents)
-        done += len(chunk)
-        if progress is not None:
-            progress(done)
+        count.add(len(chunk))
+    if watch.cancelled():
+        for item in bare:
+            item.error = left_alone(watch)
     answer = _forget(actor, items, removal)
-    if progress is not None and not busy:
-        progress(done)
+    count.add(len(bare))
     return answer
+
+
+def delete_check(*, actor: Actor, worker_ids: Sequence[str]) -> None:
+    """What `workers_delete` refuses as a whole, before it asks or writes anything."""
+    actor.require(OPERATOR)
+    check_number(worker_ids, "worker_ids")
 
 
 def _items(worker_ids: Sequence[str]) -> list[_Item]:

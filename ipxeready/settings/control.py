@@ -20,6 +20,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "ipxeready.users",
     "audit",
+    "ipxeready.jobs",
     "agents",
     "workers",
     "bootvars",

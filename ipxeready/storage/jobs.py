@@ -43,10 +43,20 @@ _STALE = 60.0
 
 
 class Cancelled(ApplicationError):
-    """The job was cancelled by a person (409): raised inside the work, which then cleans up."""
+    """The job was cancelled by a person (409): raised inside the work, which then cleans up.
+
+    What was done of it nevertheless may be in `extra["result"]`.
+    """
 
     status = 409
     default_code = "job.cancelled"
+
+
+class LeftOpen(Exception):
+    """The work goes on without us (a node is at it, this process ends): the job stays as it is, without an owner.
+
+    Whoever finds it abandoned finishes it.
+    """
 
 
 @dataclass
@@ -90,6 +100,8 @@ class JobStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        #: Names of files whose jobs have ended, which no job leaves again: not read anew at each look.
+        self._ended: set[str] = set()
 
     # -- reading -----------------------------------------------------------
 
@@ -106,8 +118,18 @@ class JobStore:
         return sorted(found, key=lambda job: (job.created, job.id), reverse=True)
 
     def unfinished(self) -> list[Job]:
-        """Those that have not ended, whether or not their owner lives."""
-        return [job for job in self.all() if job.state not in ENDED]
+        """Those that have not ended, whether or not their owner lives, newest first; cheap when there are none."""
+        paths = self._files()
+        self._ended &= {path.name for path in paths}
+        found = []
+        for path in paths:
+            if path.name in self._ended or (job := self._read(path)) is None:
+                continue
+            if job.state in ENDED:
+                self._ended.add(path.name)
+            else:
+                found.append(job)
+        return sorted(found, key=lambda job: (job.created, job.id), reverse=True)
 
     def find_running(self, key: str) -> Job | None:
         """The unfinished job of that key, if there is one."""
@@ -185,6 +207,8 @@ class JobStore:
         job = self.get(job_id)
         if job.state not in ENDED:
             self._wish(job_id).touch(mode=_MODE)
+            if (job := self.get(job_id)).state in ENDED:  # just now
+                self.forget_wish(job_id)
         return job
 
     def prune(self, *, keep: int = 500) -> None:
@@ -308,6 +332,12 @@ class Running:
         """Ask for the end, from this process."""
         self._wished = True
 
+    def note(self, **about: Any) -> None:
+        """Write down more of what the job is about, durably: what its recovery after a crash needs to know."""
+        with self._guard:
+            self.job.about = {**self.job.about, **about}
+            self._write(durable=True)
+
     def step(self, count: int = 1) -> None:
         """`count` more of the job's unit are done; raises Cancelled when somebody asked for the end."""
         self.at(self.job.done + count)
@@ -345,18 +375,24 @@ class Running:
         self.job.error = {"status": status, "detail": detail}
         self._end(FAILED)
 
-    def cancel(self, detail: Any) -> None:
-        """The work was given up on somebody's wish."""
+    def cancel(self, detail: Any, result: Any = None) -> None:
+        """The work was given up on somebody's wish; `result` is what was done of it nevertheless."""
+        self.job.result = result
         self.job.error = {"status": Cancelled.status, "detail": detail}
         self._end(CANCELLED)
 
     def run(self, work: Callable[[Running], Any]) -> None:
-        """Do the work and write down how it ended; a bug is a failure too, and is raised again for the log."""
+        """Do the work and write down how it ended; a bug is a failure too, and is raised again for the log.
+
+        Work that raises LeftOpen goes on elsewhere: the job is not ended.
+        """
         self.start()
         try:
             result = work(self)
+        except LeftOpen:
+            self.save()
         except Cancelled as error:
-            self.cancel(error.detail())
+            self.cancel(error.detail(), error.extra.get("result"))
         except ApplicationError as error:
             self.fail(status=error.status, detail=error.detail())
         except BaseException as error:

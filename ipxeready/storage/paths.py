@@ -98,6 +98,11 @@ class Layout:
         return self.state / ".intent"
 
     @property
+    def jobs(self) -> Path:
+        """Long work of the control plane: one file a job."""
+        return self.state / "jobs"
+
+    @property
     def backup(self) -> Path:
         """The last content that we wrote of each file."""
         return self.state / "backup"

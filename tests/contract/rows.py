@@ -718,6 +718,16 @@ CONTROL = (
     ),
     Row(
         "GET",
+        "/jobs",
+        [],
+        query="state=running&kind=worker.disk.create",
+        refused=(
+            Refused("no such state", 400, "state", query="state=ended"),
+            Refused("a typo", 400, "stat", query="stat=done"),
+        ),
+    ),
+    Row(
+        "GET",
         "/operations",
         {"next_cursor": int, "entries": [Mapping]},
         query="since=0&limit=1000&worker_id={pc}&op=create_worker&status=ok",
@@ -760,7 +770,7 @@ CONTROL = (
 )
 
 #: Beside the tables: OpenAPI, made from the code.
-BESIDE = {("GET", "/schema")}
+BESIDE = {("GET", "/schema"), ("GET", "/jobs/*"), ("DELETE", "/jobs/*")}
 
 AGENT_ROWS = (
     Row("GET", "/healthz", {"status": "ok"}, open=True),

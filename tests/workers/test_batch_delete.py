@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 from agents.services import agent_register
 from ipxeready.actors import SYSTEM
 from ipxeready.index import writer
+from ipxeready.jobs.watch import Bar
 from ipxeready.storage import inflight
 from ipxeready.storage.paths import Layout
 from tests.agents.node import node_lab
@@ -203,7 +204,7 @@ def test_many_chunks(
     monkeypatch.setattr(removal_batch, "CHUNK", 1)
     told: list[int] = []
     answer = removal_batch.workers_delete(
-        actor=SYSTEM, worker_ids=pcs, progress=told.append
+        actor=SYSTEM, worker_ids=pcs, watch=Bar(lambda done, total: told.append(done))
     )
     assert len(answer["succeeded"]) == 3
     assert told == [1, 2, 3]

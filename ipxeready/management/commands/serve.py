@@ -38,8 +38,8 @@ class Command(BaseCommand):
             listen(sock, config.bind)
         except (startup.StartError, ApplicationError) as error:
             raise CommandError(" ".join(str(error).split())) from error
-        agent = config.mode == AGENT
-        Server(config, sock, _application, _start_agent if agent else None).run()
+        in_worker = _start_agent if config.mode == AGENT else _start_control
+        Server(config, sock, _application, in_worker).run()
 
     @staticmethod
     def _build(layout: Layout) -> None:
@@ -64,6 +64,11 @@ def _application() -> Any:
 def _agent_startup() -> Any:
     # By name, as nothing but the composition knows the agent.
     return importlib.import_module("agents.node.startup")
+
+
+def _start_control() -> None:
+    for step in startup.IN_EACH_PROCESS:
+        step()
 
 
 def _start_agent() -> None:

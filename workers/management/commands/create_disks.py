@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from ipxeready.errors import Invalid
+from ipxeready.jobs.watch import Bar
 from ipxeready.shell import ShellCommand, Usage, shell_actor, words
 from ipxeready.storage.iqn import OSES
 from workers.batches import batch_spec, disk_batch
@@ -67,7 +68,7 @@ class Command(ShellCommand):
             answer = disk_batch(
                 actor=shell_actor(),
                 targets=targets,
-                progress=lambda done: bar(done, total),
+                watch=Bar(lambda done, _: bar(done, total)),
                 **what,
             )
         self._tell(answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
+from ipxeready.jobs.watch import Bar
 from ipxeready.shell import ShellCommand, shell_actor
 from workers.goes import in_words, what_goes
 from workers.management.selection import add_selection, selected
@@ -73,7 +74,7 @@ class Command(ShellCommand):
                 ignore_missing_target=options["ignore_missing_target"],
                 force=options["force"],
                 forget=options["forget"],
-                progress=lambda done: bar(done, total),
+                watch=Bar(lambda done, _: bar(done, total)),
             )
         self._tell(answer)
 

@@ -1,0 +1,3 @@
+"""Commands for people."""
+
+from __future__ import annotations

@@ -1,0 +1,119 @@
+"""What long work tells while it goes on, and what it is told: nobody may be watching, a job may, a bar may."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ipxeready.ending import ending
+from ipxeready.errors import Conflict
+from ipxeready.storage.jobs import Cancelled, LeftOpen, Running
+
+#: Told of each step: how much is done, and of how much if that is known.
+Progress = Callable[[int, int | None], None]
+
+
+class Watch:
+    """Nobody watches: the caller waits for the answer. Safe to call from the threads of the work; never raises."""
+
+    def at(self, done: int, total: int | None = None) -> None:
+        """So much is done."""
+
+    def unit(self, name: str) -> None:
+        """What is counted: bytes or items."""
+
+    def note(self, **about: Any) -> None:
+        """What a recovery after a crash needs to know."""
+
+    def cancelled(self) -> bool:
+        """Whether somebody asked for the end."""
+        return False
+
+    def leaving(self) -> bool:
+        """Whether work that goes on elsewhere should be left to whoever comes after this process."""
+        return False
+
+    @property
+    def job_id(self) -> str | None:
+        """The job's, if there is one."""
+        return None
+
+
+#: Nobody watches.
+NOBODY = Watch()
+
+
+class Bar(Watch):
+    """A command's progress bar, without a job."""
+
+    def __init__(self, draw: Progress) -> None:
+        self._draw = draw
+
+    def at(self, done: int, total: int | None = None) -> None:
+        """Draw it."""
+        self._draw(done, total)
+
+
+class JobWatch(Watch):
+    """A job is told, and a bar too where there is one."""
+
+    def __init__(self, running: Running, draw: Progress | None = None) -> None:
+        self._running = running
+        self._draw = draw
+        self._guard = threading.Lock()
+
+    def at(self, done: int, total: int | None = None) -> None:
+        """Into the job's file, now and then."""
+        # Whoever asked for the end is answered where the work can stop, not here.
+        with contextlib.suppress(Cancelled):
+            self._running.at(done, total)
+        if self._draw is not None:
+            with self._guard:
+                self._draw(done, self._running.job.total)
+
+    def unit(self, name: str) -> None:
+        """What is counted."""
+        self._running.job.unit = name
+
+    def note(self, **about: Any) -> None:
+        """Into the job's file, durably."""
+        self._running.note(**about)
+
+    def cancelled(self) -> bool:
+        """Whether somebody asked for the end, in whichever process."""
+        return self._running.cancelled()
+
+    def leaving(self) -> bool:
+        """Whether this process is asked to end."""
+        return ending()
+
+    @property
+    def job_id(self) -> str | None:
+        """The job's id."""
+        return self._running.job.id
+
+
+def cancelled_with(result: Any, left: int) -> Cancelled:
+    """The end of work that was cancelled with parts of it not begun; `result` tells of all of them."""
+    return Cancelled(f"cancelled: {left} not tried", extra={"result": result})
+
+
+def cancelled_before() -> Conflict:
+    """What is said of a part that was not begun when its job was cancelled."""
+    return Conflict(
+        "cancelled: not tried", code=Cancelled.default_code, extra={"sent": False}
+    )
+
+
+__all__ = [
+    "NOBODY",
+    "Bar",
+    "JobWatch",
+    "LeftOpen",
+    "Progress",
+    "Watch",
+    "cancelled_before",
+    "cancelled_with",
+]
