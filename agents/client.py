@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
 from typing import Any, cast
 
 from django.conf import settings
 
 from agents import http, protocol, seen
+from agents.following import Progress, Watch, follow
 from agents.models import Agent
 from agents.protocol import (
     AccessRequest,
@@ -28,12 +31,19 @@ from ipxeready.errors import (
     Unavailable,
     UpstreamFailed,
 )
+from ipxeready.prefer import Preference
+from ipxeready.storage.iqn import IMAGE_SUFFIX
+from ipxeready.storage.jobs import STATES, Cancelled
 
 #: Seconds for what may take long on a node: deleting and scanning (sessions to end, large files).
 LONG = 600.0
-#: A full copy of a master over slow disks; TCP keep-alive notices a node that is gone.
+#: A full copy of a master over slow disks, on a node that knows no jobs; TCP keep-alive notices one that is gone.
 COPY = 24 * 3600.0
+#: Seconds that a node may take for the ordinary answer before it gives a job.
+WAIT = 5.0
 
+#: What a job's id may look like: it becomes part of an address.
+_JOB_ID = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _CAPABILITIES = {
     "backend": str,
     "cd": bool,
@@ -115,15 +125,22 @@ class NodeClient:
         return cast(list[Target], found)
 
     # --- changing -----------------------------------------------------------
-    def create_disk(self, request: DiskRequest) -> Created:
-        """Make and export a disk; a full copy may take long, so a node that hangs is told by a quick question first."""
-        try:
-            self.health()
-        except ApplicationError as error:
-            error.extra["sent"] = False
-            raise
-        answer = self._call(
-            "POST", protocol.LUN_DISK, body=request.body(), timeout=COPY
+    def create_disk(
+        self,
+        request: DiskRequest,
+        progress: Progress | None = None,
+        stop: Callable[[], bool] | None = None,
+        on_job: Callable[[str], None] | None = None,
+    ) -> Created:
+        """Make and export a disk, which takes long where it is a full copy. See `_long` for the rest."""
+        answer = self._long(
+            "POST",
+            protocol.LUN_DISK,
+            body=request.body(),
+            progress=progress,
+            stop=stop,
+            on_job=on_job,
+            found=lambda: self._made(request.iqn.lower()),
         )
         return self._created(answer)
 
@@ -172,7 +189,111 @@ class NodeClient:
             raise self._nonsense("its answer to the scan is no result of a scan")
         return cast(ScanResult, answer)
 
+    # --- jobs ---------------------------------------------------------------
+    def jobs(
+        self, *, state: str | None = None, limit: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Its jobs, newest first."""
+        params = {"state": state, "limit": None if limit is None else str(limit)}
+        given = {name: value for name, value in params.items() if value is not None}
+        answer = self._call("GET", protocol.JOBS, params=given)
+        found = answer.get("jobs") if isinstance(answer, dict) else None
+        if not isinstance(found, list):
+            raise self._nonsense("its /jobs is no list of jobs")
+        return [self._job(entry) for entry in found]
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """One of its jobs; the node refuses (404) when it has none of that id."""
+        return self._job(self._call("GET", self._job_path(job_id)))
+
+    def job_cancel(self, job_id: str) -> dict[str, Any]:
+        """Ask for the end of a job, which comes a moment later; the node refuses (409) when it has ended."""
+        return self._job(self._call("DELETE", self._job_path(job_id)))
+
+    def job_error(self, job: dict[str, Any]) -> ApplicationError:
+        """The refusal that a failed job stands for."""
+        error = job.get("error")
+        told = error if isinstance(error, dict) else {}
+        status = told.get("status")
+        if not isinstance(status, int) or not 400 <= status < 600:
+            status = 500
+        return self._refusal(status, {"detail": told.get("detail")})
+
     # --- inside -------------------------------------------------------------
+    def _long(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: dict[str, Any] | None = None,
+        params: dict[str, str] | None = None,
+        progress: Progress | None = None,
+        stop: Callable[[], bool] | None = None,
+        on_job: Callable[[str], None] | None = None,
+        found: Callable[[], Any | None] | None = None,
+    ) -> Any:
+        """The answer of a call that may take long: the node gives a job after a few seconds, which is followed to its end.
+
+        A node that hangs is told by a quick question first. `progress(done, total, unit)` is called often; `stop()`
+        true, or Cancelled raised by `progress`, cancels the job on the node and raises Cancelled when that has ended (or gives
+        the result, when it was done before). `on_job` is told the job's id on the node. `found` is asked for
+        the result when the node no longer knows the job. Errors: see `following.follow`. A node that knows no
+        jobs is waited for as long as it takes.
+        """
+        if stop is not None and stop():
+            raise Cancelled(
+                "cancelled before the node was asked.",
+                extra={"agent": self.agent.id, "sent": False},
+            )
+        try:
+            self.health()
+        except ApplicationError as error:
+            error.extra["sent"] = False
+            raise
+        status, answer = self._exchange(
+            method,
+            path,
+            params=params,
+            body=body,
+            prefer=Preference(respond_async=True, wait=WAIT).header(),
+            timeout=COPY,
+        )
+        if status != 202:
+            return answer
+        job = self._job(answer)
+        if on_job is not None:
+            on_job(job["id"])
+        return follow(self, job, Watch(progress, stop, on_job, found))
+
+    def _made(self, iqn: str) -> Created | None:
+        """A disk as its target shows it; None when there is none and none is being made."""
+        making = self.capabilities().get("making") or ()
+        target = next((t for t in self.targets() if t["iqn"] == iqn), None)
+        if target is not None and target["luns"]:
+            return {"iqn": iqn, "backing": target["luns"][0]["backing"]}
+        if iqn.rpartition(":")[2] + IMAGE_SUFFIX in making:
+            raise unreachable(self.agent, f"it is still making {iqn}", sent=True)
+        return None
+
+    def _job(self, answer: Any) -> dict[str, Any]:
+        if (
+            not isinstance(answer, dict)
+            or not isinstance(answer.get("id"), str)
+            or answer.get("state") not in STATES
+        ):
+            raise self._nonsense("its answer is no job")
+        job = {"done": 0, "total": None, "unit": "", **answer}
+        if not isinstance(job["done"], int) or not isinstance(job["total"], int | None):
+            raise self._nonsense("its job has no numbers for its progress")
+        return job
+
+    def _job_path(self, job_id: str) -> str:
+        if not _JOB_ID.fullmatch(job_id):
+            raise NodeRefused(
+                agent=self.agent.id, status=404, error=f"there is no job {job_id!r}."
+            )
+        return f"{protocol.JOBS}/{job_id}"
+
     def _created(self, answer: Any) -> Created:
         if not isinstance(answer, dict) or not all(
             isinstance(answer.get(name), str) for name in ("iqn", "backing")
@@ -189,6 +310,20 @@ class NodeClient:
         body: dict[str, Any] | None = None,
         timeout: float | None = None,
     ) -> Any:
+        return self._exchange(method, path, params=params, body=body, timeout=timeout)[
+            1
+        ]
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, str] | None = None,
+        body: dict[str, Any] | None = None,
+        prefer: str = "",
+        timeout: float | None = None,
+    ) -> tuple[int, Any]:
         agent = self.agent
         token = expand_token(agent)
         try:
@@ -198,6 +333,7 @@ class NodeClient:
                 token=token,
                 params=params,
                 body=body,
+                prefer=prefer,
                 timeout=self.timeout if timeout is None else max(timeout, self.timeout),
             )
         except http.Unreached as error:
@@ -206,7 +342,7 @@ class NodeClient:
             raise self._nonsense(str(error)) from None
         if status >= 400:
             raise self._refusal(status, answer)
-        return answer
+        return status, answer
 
     def _refusal(self, status: int, answer: Any) -> ApplicationError:
         words = node_words(answer) or f"HTTP {status} without a reason"

@@ -20,6 +20,8 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import ReadTimeoutError
 from urllib3.util.retry import Retry
 
+from ipxeready.prefer import HEADER as PREFER
+
 CONNECT_TIMEOUT = 3.0
 #: A list of targets of a large node is a few MiB; more is not an answer.
 MAX_ANSWER = 32 << 20
@@ -165,6 +167,7 @@ def exchange(
     token: str,
     params: Mapping[str, str] | None = None,
     body: Mapping[str, Any] | None = None,
+    prefer: str = "",
     timeout: float,
 ) -> tuple[int, Any]:
     """Status and JSON of the answer (None when an error's body is none). Raises Unreached or Nonsense.
@@ -174,6 +177,8 @@ def exchange(
     headers = {"Accept": "application/json"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
+    if prefer:
+        headers[PREFER] = prefer
     try:
         with (
             _session(method) as session,

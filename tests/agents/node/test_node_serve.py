@@ -96,9 +96,14 @@ class Agent:
 
 @contextlib.contextmanager
 def agent(
-    tmp_path: Path, daemon: Tgtd | None, *, slow: bool = False, **more: str
+    tmp_path: Path,
+    daemon: Tgtd | None,
+    *,
+    slow: bool = False,
+    port: int | None = None,
+    **more: str,
 ) -> Iterator[Agent]:
-    port = free_port()
+    port = port or free_port()
     environment = {
         k: v for k, v in os.environ.items() if not k.startswith(("IPXE_", "DJANGO_"))
     }
