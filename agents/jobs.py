@@ -6,6 +6,7 @@ from typing import Any
 
 from agents import nodes
 from agents.client import NodeClient
+from agents.protocol import how_made
 from agents.selectors import agent_find, agent_get
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError
@@ -35,7 +36,7 @@ def disk_work(*, actor: Actor, agent_id: str, **wanted: Any) -> Work:
         made = nodes.lun_create_disk(
             actor=actor, agent_id=agent.id, watch=watch, **wanted
         )
-        return {"iqn": made["iqn"], "backing": made["backing"]}
+        return {"iqn": made["iqn"], "backing": made["backing"], **how_made(made)}
 
     about = {"agent": agent.id, **request.told()}
     return Work(kind=DISK, do=do, about=about, same=about, unit=BYTES)

@@ -123,8 +123,10 @@ def lun_create_disk(
         master=master,
         size=size,
     )
-    with _audited(actor, "lun.create_disk", agent=agent.id, **request.told()):
-        return create_disk(agent, request, watch)
+    with _audited(actor, "lun.create_disk", agent=agent.id, **request.told()) as note:
+        made = create_disk(agent, request, watch)
+        note |= protocol.how_made(made)
+    return made
 
 
 def lun_disk_check(
@@ -171,8 +173,10 @@ def agent_create_disk(
         worker_id=worker_id,
         agent=agent.id,
         **request.told(),
-    ):
-        return create_disk(agent, request, watch)
+    ) as note:
+        made = create_disk(agent, request, watch)
+        note |= protocol.how_made(made)
+    return made
 
 
 def lun_create_cd(

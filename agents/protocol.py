@@ -190,7 +190,7 @@ class Created(TypedDict):
     iqn: str
     backing: str
     how: NotRequired[str]
-    """`reflink`, `full copy, because …`, `empty` or `existing`."""
+    """`reflink`, `full copy, because …`, `empty`, `existing` or `import`; docs/storage.md has them all."""
     seconds: NotRequired[float]
     bytes: NotRequired[int]
     """Bytes that were really copied."""
@@ -258,6 +258,18 @@ class Uploaded(TypedDict):
     sha256: str
     seconds: float
     bytes: int
+
+
+def how_made(made: Created) -> dict[str, Any]:
+    """What an audit line takes over from a node's answer: how the bytes came there, seconds, bytes copied."""
+    found: dict[str, Any] = {}
+    if isinstance(how := made.get("how"), str):
+        found["how"] = how[:MAX_ERROR]
+    for name in ("seconds", "bytes"):
+        value = made.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            found[name] = value
+    return found
 
 
 class ScanCreated(TypedDict):

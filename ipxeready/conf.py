@@ -16,6 +16,7 @@ CONTROL: Final = "control"
 AGENT: Final = "agent"
 MODES: Final = (CONTROL, AGENT)
 BACKENDS: Final = ("stgt", "lio", "files", "auto")
+REFLINK: Final = ("auto", "never")
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 DNSMASQ_PIDFILE: Final = Path("/run/dnsmasq.pid")
 
@@ -42,6 +43,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "IPXE_DISK_DIR": "IPXE_ROOT/images",
     "IPXE_IQN_BASE": "iqn.2026-07.com.controller",
     "IPXE_AGENT_BACKEND": "auto",
+    "IPXE_AGENT_REFLINK": "auto",
     "IPXE_STGT_CONTROL_PORT": "0",
     "IPXE_STGT_SOCKET": "",
     "IPXE_ISCSI_PORTAL": "0.0.0.0:3260",
@@ -103,6 +105,7 @@ class Config:
     disk_dir: Path
     iqn_base: str
     agent_backend: str
+    agent_reflink: str
     stgt_control_port: int
     stgt_socket: Path | None
     iscsi_portal: Endpoint
@@ -285,6 +288,7 @@ def load(environ: Mapping[str, str]) -> Config:
         disk_dir=read.path("IPXE_DISK_DIR", root / "images"),
         iqn_base=read.iqn_base("IPXE_IQN_BASE", "iqn.2026-07.com.controller"),
         agent_backend=read.choice("IPXE_AGENT_BACKEND", "auto", BACKENDS),
+        agent_reflink=read.choice("IPXE_AGENT_REFLINK", "auto", REFLINK),
         stgt_control_port=read.whole("IPXE_STGT_CONTROL_PORT", 0, 0, STGT_PORT_MAX),
         stgt_socket=read.socket("IPXE_STGT_SOCKET"),
         iscsi_portal=read.endpoint("IPXE_ISCSI_PORTAL", "0.0.0.0:3260"),

@@ -27,6 +27,7 @@ class Item:
     disk: dict[str, Any] = field(default_factory=dict)
     agent: Agent | None = None
     made: str | None = None
+    how: dict[str, Any] = field(default_factory=dict)
     skipped: str | None = None
     error: ApplicationError | None = None
 

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import DISK, Created
+from agents.protocol import DISK, Created, how_made
 from agents.scheduler import check_named_node
 from agents.selectors import agent_get
 from agents.spread import interleaved, spread
@@ -240,7 +240,8 @@ class _Batch:
             if isinstance(result, ApplicationError):
                 item.error = result
             else:
-                item.made = result
+                item.made = result["backing"]
+                item.how = how_made(result)
         try:
             with (
                 writing(actor=self.actor, op="worker.disk.create") as tx,
@@ -259,14 +260,13 @@ class _Batch:
             if item.agent is not None:
                 yield item.agent, item
 
-    def _ask(self, agent: Agent, item: Item) -> str:
+    def _ask(self, agent: Agent, item: Item) -> Created:
         """Have a node make one disk; runs in a thread of its own, without the database."""
         if (left := left_alone(self.watch)) is not None:
             raise left
         spec = dataclasses.replace(self.spec, name=item.disk["source"].get("name"))
         try:
-            made: Created = NodeClient(agent).create_disk(disk_request(spec, item.disk))
-            return made["backing"]
+            return NodeClient(agent).create_disk(disk_request(spec, item.disk))
         except NodeRefused:
             raise
         except ApplicationError as error:
@@ -275,14 +275,14 @@ class _Batch:
             target = look_again(agent, item.disk["iqn"])
             if target is None:
                 raise
-            return backing_of(target) or ""
+            return {"iqn": item.disk["iqn"], "backing": backing_of(target) or ""}
 
     def _confirm(self, tx: Transaction, item: Item) -> None:
         about = told(item.worker_id, item.disk)
         try:
             if item.made is not None:
                 _ready(tx, item)
-                tx.log(op="agent.create_disk", **about)
+                tx.log(op="agent.create_disk", **about, **item.how)
                 tx.log(**about)
                 return
             if item.error is None or item.error.code == UNSETTLED:

@@ -7,14 +7,16 @@ import errno
 import os
 import secrets
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.node import copying, parts
+from agents.node import copying, extents, parts, sample
 from agents.node.errors import NoRoom
 from agents.node.folder import Entry, Folder, entry_of
 from agents.node.parts import FULL, PART
+from agents.node.quiet import Stamp, check_no_writer, check_unchanged
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unavailable
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.sizes import SECTOR, format_size
@@ -22,18 +24,30 @@ from ipxeready.storage.sizes import SECTOR, format_size
 
 @dataclass(frozen=True)
 class Made:
-    """A new image: its name, its file, and how its bytes came there."""
+    """A new image: its name, its file, how its bytes came there, in what time, and how many were really copied."""
 
     name: str
     identity: tuple[int, int]
     how: str
+    seconds: float
+    copied: int
+
+
+@dataclass(frozen=True)
+class Filled:
+    """How a part got its bytes, and the seconds in which it only waited for its turn."""
+
+    how: str
+    copied: int = 0
+    waited: float = 0
 
 
 class Images(Folder):
     """The image directory and what may be done in it: flat safe names, all or nothing, never over a file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, may_reflink: bool = True) -> None:
         super().__init__(folder)
+        self.may_reflink = may_reflink
         self._guard = threading.Lock()
         self._coming: dict[str, int] = {}
         """Bytes that copies under way will still take, by part name."""
@@ -125,12 +139,9 @@ class Images(Folder):
 
     def create_empty(self, name: str, size: int) -> Made:
         """A new sparse image of `size` bytes; Conflict when the name is there, NoRoom when the disk is full."""
-        free, total = self.room()
-        reserve = _reserve(total)
-        if free < reserve:
-            raise NoRoom.of(name, needed=0, free=free, reserve=reserve)
+        self._check_reserve(name)
 
-        def fill(part: int, _: str) -> str:
+        def fill(part: int, _: str) -> Filled:
             try:
                 os.ftruncate(part, size)
             except OSError as error:
@@ -140,7 +151,7 @@ class Images(Folder):
                         f"file system can have ({self.fs_type()}).",
                     ) from error
                 raise
-            return "empty"
+            return Filled("empty")
 
         return self._make(name, fill, needed=0)
 
@@ -154,53 +165,32 @@ class Images(Folder):
     ) -> Made:
         """A new image with the bytes of `master`, by FICLONE or in full; all or nothing, never over an existing name.
 
-        A full copy calls `total` once with its bytes, when it has its room and before it begins, and `progress` with those
-        of each step; what either raises ends it, and nothing is left.
+        The master must lie still meanwhile. A full copy calls `total` once with the bytes that it will go through, when
+        it has its room and before it begins, and `progress` with those of each step (0 around a reflink); what either
+        raises ends it, and nothing is left.
         """
-        with self.handle() as folder:
-            try:
-                source = os.open(
-                    master,
-                    os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
-                    dir_fd=folder,
-                )
-            except OSError as error:
-                raise NotFound(
-                    f"master {master!r} cannot be opened ({error.strerror}).",
-                    field="master",
-                ) from error
-        try:
-            status = entry_of(master, os.fstat(source))
-            if not status.regular or status.size <= 0 or status.size % SECTOR:
-                raise Conflict(
-                    f"master {master} is not a regular file of a multiple of {SECTOR} bytes; "
-                    "it may still be uploading. Replace it.",
-                    code="master.broken",
-                )
+        with self._master(master) as source:
+            before = Stamp.of(source)
+            self._check_reserve(name)
 
-            def fill(part: int, part_name: str) -> str:
-                why = copying.reflink(source, part)
+            def fill(part: int, part_name: str) -> Filled:
+                progress(0)
+                why = self._reflinked(source, part)
+                progress(0)
                 if why is None:
-                    return "reflink"
-                self._claim(part_name, name, status.allocated)
-                total(status.allocated)
+                    filled = self._shared(part)
+                else:
+                    self._claim(part_name, name, _needed(source))
+                    turn = time.monotonic()
+                    total(extents.data_bytes(source))  # may wait for other copies
+                    waited = time.monotonic() - turn
+                    copied = self._copied(source, part, part_name, name, progress)
+                    filled = Filled(f"full copy, because {why}", copied, waited)
+                check_unchanged(source, master, before)
+                return filled
 
-                def step(count: int) -> None:
-                    with self._guard:
-                        self._coming[part_name] -= count
-                    progress(count)
-
-                copying.sparse_copy(source, part, progress=step)
-                if os.fstat(part).st_size != os.fstat(source).st_size:
-                    raise Conflict(
-                        f"master {master} changed its size while it was copied; try again.",
-                        code="master.changed",
-                    )
-                return f"full copy, because {why}"
-
-            return self._make(name, fill, needed=status.allocated)
-        finally:
-            os.close(source)
+            allocated = os.fstat(source).st_blocks * 512
+            return self._make(name, fill, needed=allocated)
 
     def fill_new(
         self,
@@ -211,14 +201,14 @@ class Images(Folder):
     ) -> Made:
         """A new image that `fill` writes: it gets the open part, and tells how many more bytes of `needed` are written."""
 
-        def claimed(part: int, part_name: str) -> str:
+        def claimed(part: int, part_name: str) -> Filled:
             self._claim(part_name, name, needed)
 
             def step(count: int) -> None:
                 with self._guard:
                     self._coming[part_name] -= count
 
-            return fill(part, step)
+            return Filled(fill(part, step), needed)
 
         return self._make(name, claimed, needed=needed)
 
@@ -258,7 +248,9 @@ class Images(Folder):
             return parts.clean(folder)
 
     def reflink(self) -> bool:
-        """Whether FICLONE works here: a real clone of a real, synced block, tried once for each file system."""
+        """Whether clones share blocks here: a real clone of a real, synced block, tried once for each file system."""
+        if not self.may_reflink:
+            return False
         with self.handle() as folder:
             device = os.fstat(folder).st_dev
             if device not in self._reflink:
@@ -270,6 +262,90 @@ class Images(Folder):
 
     # -- inside ----------------------------------------------------------
 
+    @contextlib.contextmanager
+    def _master(self, name: str) -> Iterator[int]:
+        """A master, open for reading: a whole disk, and nobody is writing it."""
+        with self.handle() as folder:
+            try:
+                source = os.open(
+                    name,
+                    os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
+                    dir_fd=folder,
+                )
+            except OSError as error:
+                raise NotFound(
+                    f"master {name!r} cannot be opened ({error.strerror}).",
+                    field="master",
+                ) from error
+        try:
+            status = entry_of(name, os.fstat(source))
+            if not status.regular or status.size <= 0 or status.size % SECTOR:
+                raise Conflict(
+                    f"master {name} is not a regular file of a multiple of {SECTOR} bytes; "
+                    "it may still be uploading. Replace it.",
+                    code="master.broken",
+                )
+            check_no_writer(source, name)
+            yield source
+        finally:
+            os.close(source)
+
+    def _reflinked(self, source: int, part: int) -> str | None:
+        """None when the part is a clone of the source now, else why it is not."""
+        if not self.may_reflink:
+            return "IPXE_AGENT_REFLINK=never"
+        return copying.reflink(source, part)
+
+    @staticmethod
+    def _shared(part: int) -> Filled:
+        """A clone, and what it took: a file system that copies behind our back is not called cheap."""
+        if extents.shares_blocks(part) is False:
+            taken = os.fstat(part).st_blocks * 512
+            return Filled("reflink, but the file system shares nothing", taken)
+        return Filled("reflink")
+
+    def _copied(
+        self,
+        source: int,
+        part: int,
+        part_name: str,
+        name: str,
+        progress: Callable[[int], None],
+    ) -> int:
+        """Copy in full, in room that was set aside; the bytes written.
+
+        Reading it all again would compare memory with memory, so only a sample is, for the one thing that a
+        copy can miss: data where the file system spoke of a hole.
+        """
+        needed, gone = self._coming[part_name], 0
+
+        def step(count: int) -> None:
+            nonlocal gone
+            gone += count
+            # What is not on its way to the disk yet is not missing in the free bytes of every file system.
+            left = needed - max(0, gone - 2 * copying.WINDOW)
+            with self._guard:
+                self._coming[part_name] = left
+            progress(count)
+
+        copied = copying.sparse_copy(source, part, progress=step)
+        place = sample.differs(source, part)
+        if place is not None or os.fstat(part).st_size != os.fstat(source).st_size:
+            where = "in size" if place is None else f"at byte {place}"
+            raise Conflict(
+                f"the copy of {name} differs from its master {where}: the master changed meanwhile, or the disk "
+                "does not tell the truth. It was removed; try again, and look at the node's disk if it stays so.",
+                code="master.changed",
+            )
+        return copied
+
+    def _check_reserve(self, name: str) -> None:
+        """Refuse a new image when even those that are there have too little room to grow."""
+        free, total = self.room()
+        reserve = _reserve(total)
+        if free < reserve:
+            raise NoRoom.of(name, needed=0, free=free, reserve=reserve)
+
     def _claim(self, part_name: str, name: str, needed: int) -> None:
         """Set room aside for a full copy, beside what other copies still need, or NoRoom."""
         free, total = self.room()
@@ -280,13 +356,16 @@ class Images(Folder):
                 raise NoRoom.of(name, needed=needed, free=free, reserve=reserve)
             self._coming[part_name] = needed
 
-    def _make(self, name: str, fill: Callable[[int, str], str], *, needed: int) -> Made:
+    def _make(
+        self, name: str, fill: Callable[[int, str], Filled], *, needed: int
+    ) -> Made:
         """Fill a hidden part, sync it, then give it its name, unless that is taken."""
+        begin = time.monotonic()
         part_name = f".{name[:180]}.{secrets.token_hex(6)}{PART}"
         with self.handle() as folder:
             part = parts.open_part(part_name, folder)
             try:
-                how = fill(part, part_name)
+                filled = fill(part, part_name)
                 os.fsync(part)
                 # link() instead of rename(): it never replaces.
                 os.link(part_name, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -302,9 +381,20 @@ class Images(Folder):
                     os.unlink(part_name, dir_fd=folder)
                 os.close(part)
             os.fsync(folder)
-        return Made(name, (status.st_dev, status.st_ino), how)
+        return Made(
+            name,
+            (status.st_dev, status.st_ino),
+            filled.how,
+            seconds=round(time.monotonic() - begin - filled.waited, 3),
+            copied=filled.copied,
+        )
 
     def _failed(self, error: OSError, name: str, needed: int) -> ApplicationError:
+        if error.errno == errno.EDQUOT:
+            return NoRoom(
+                f"no room for {name}: the quota of the image directory is used up. Raise it or free some space.",
+                extra={"needed": needed},
+            )
         if error.errno in FULL:
             free, total = self.room()
             return NoRoom.of(name, needed=needed, free=free, reserve=_reserve(total))
@@ -312,6 +402,11 @@ class Images(Folder):
             f"{name} could not be written: {error.strerror}. Look at the node's disk.",
             code="file.write",
         )
+
+
+def _needed(source: int) -> int:
+    """Bytes that a full copy takes: the data, or what is allocated where that is less (compressed)."""
+    return min(extents.data_bytes(source), os.fstat(source).st_blocks * 512)
 
 
 def _reserve(total: int) -> int:

@@ -8,7 +8,7 @@ import fcntl
 import os
 import secrets
 
-from agents.node import copying
+from agents.node import copying, extents
 from agents.node.errors import NoRoom
 from agents.node.folder import names_in
 from ipxeready.errors import ApplicationError, Unavailable
@@ -66,7 +66,7 @@ def clean(folder: int) -> list[str]:
 
 
 def probe(folder: int) -> bool | None:
-    """Whether FICLONE works in an open directory: a real clone of a real, synced block.
+    """Whether FICLONE works and saves room in an open directory: a real clone of a real, synced block.
 
     None when it could not be tried, as on a full disk.
     """
@@ -79,7 +79,10 @@ def probe(folder: int) -> bool | None:
         os.write(files[0], block)
         if copying.reflink(files[0], files[1]) is not None:
             return False
-        return os.pread(files[1], len(block), 0) == block
+        if os.pread(files[1], len(block), 0) != block:
+            return False
+        # A clone that shares nothing saves nothing: some file systems copy behind our back.
+        return extents.shares_blocks(files[1]) is not False
     except (OSError, ApplicationError):
         return None
     finally:

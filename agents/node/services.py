@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 
 from agents import protocol
 from agents.node import access, importing
@@ -80,6 +81,7 @@ def disk_create(
         size=size,
         access=request.access,
     ) as note:
+        begin = time.monotonic()
         if request.existing:
             with node.changing():
                 _free_target(node, iqn)
@@ -90,11 +92,11 @@ def disk_create(
                     )
                 node.images.check_disk(entry.name)
                 backing = _export(node, iqn, entry.name, request)
-            return {"iqn": iqn, "backing": backing}
+            return _no_copy(iqn, backing, "existing", begin, note)
         if request.import_ is not None:
             note["import"] = request.import_
             backing = _import(node, iqn, request, filename)
-            return {"iqn": iqn, "backing": backing}
+            return _no_copy(iqn, backing, "import", begin, note)
         master = (
             node.masters.get(request.master).name
             if request.master is not None
@@ -103,7 +105,9 @@ def disk_create(
         with node.changing():
             # A broken memory and a missing secret are said before minutes of copying.
             access.wanted(node, node.memory.read(), iqn, request.access, request.chap)
-            _free_target(node, iqn)
+            targets = _free_target(node, iqn)
+            if master is not None:
+                check_not_exported(node, targets, master)
             clash = node.images.find(filename)
             if clash is not None:
                 raise Conflict(
@@ -121,12 +125,18 @@ def disk_create(
                     )
             else:
                 made = node.images.create_empty(filename, size or 0)
-            note["how"] = made.how
+            note.update(how=made.how, seconds=made.seconds, bytes=made.copied)
             backing = _export_made(node, iqn, made, request)
         finally:
             with node.changing():
                 node.release(filename)
-    return {"iqn": iqn, "backing": backing}
+    return {
+        "iqn": iqn,
+        "backing": backing,
+        "how": made.how,
+        "seconds": made.seconds,
+        "bytes": made.copied,
+    }
 
 
 def cd_create(node: Node, request: protocol.CdRequest) -> Created:
@@ -250,6 +260,15 @@ AT_RESTART[CREATE_DISK] = _made_before
 # -- inside --------------------------------------------------------------
 
 
+def _no_copy(
+    iqn: str, backing: str, how: str, begin: float, note: dict[str, object]
+) -> Created:
+    """The answer, and the log's note, of a disk whose image was there."""
+    seconds = round(time.monotonic() - begin, 3)
+    note.update(how=how, seconds=seconds)
+    return {"iqn": iqn, "backing": backing, "how": how, "seconds": seconds, "bytes": 0}
+
+
 def _one_source(request: protocol.DiskRequest) -> int | None:
     given = [
         field
@@ -277,6 +296,18 @@ def target_of(node: Node, iqn: str) -> Target | None:
     exact = [t for t in targets if t["iqn"] == iqn]
     other = [t for t in targets if t["iqn"].lower() == iqn]
     return next(iter(exact + other), None)
+
+
+def check_not_exported(node: Node, targets: list[Target], master: str) -> None:
+    """Refuse to clone a master that somebody exported by hand: a machine may write to it at any time."""
+    path = node.images.path(master)
+    for target in targets:
+        if any(lun["backing"] == path for lun in target["luns"]):
+            raise Conflict(
+                f"master {master} is exported as {target['iqn']}, so that it may change at any "
+                "time. Delete that target first; its file stays.",
+                code="master.in_use",
+            )
 
 
 def _free_target(node: Node, iqn: str) -> list[Target]:

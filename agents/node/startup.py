@@ -63,7 +63,7 @@ def build(config: Config) -> Node:
     backend = check(config)
     node = Node(
         base_iqn=config.iqn_base,
-        images=Images(config.disk_dir),
+        images=Images(config.disk_dir, may_reflink=config.agent_reflink != "never"),
         backend=backend,
         log=OperationLog(config.log_file),
         jobs=Jobs(

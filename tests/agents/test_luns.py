@@ -34,7 +34,14 @@ def test_an_empty_disk_is_made_listed_and_taken_off(
     )
     assert made.status_code == 201, made.content
     image = node.folder / f"{name}.debian.img"
-    assert made.json() == {"iqn": iqn, "backing": str(image)}
+    answer = made.json()
+    assert answer.pop("seconds") >= 0
+    assert answer == {
+        "iqn": iqn,
+        "backing": str(image),
+        "how": "empty",
+        "bytes": 0,
+    }
     found = _listed(api, iqn)
     assert found is not None
     assert found["luns"] == [

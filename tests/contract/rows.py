@@ -118,6 +118,15 @@ TARGET = {
     "tid?": int,
     "luns": [{"lun": int, "backing": str, "size": int, "type": Or("disk", "cd")}],
     "sessions": list,
+    "access": Or("off", "acl", "chap", "other"),
+    "initiators": list,
+}
+MADE = {
+    "iqn": "{base}:{pc}.debian",
+    "backing": "{folder}/{pc}.debian.img",
+    "how": "empty",
+    "seconds": float,
+    "bytes": 0,
 }
 MASTER = {"name": str, "size": int, "mtime": time}
 SCANNED = {
@@ -622,7 +631,7 @@ CONTROL = (
     Row(
         "POST",
         "/agents/{n}/luns/disk",
-        {"iqn": "{base}:{pc}.debian", "backing": "{folder}/{pc}.debian.img"},
+        MADE,
         status=201,
         body={
             "iqn": "{base}:{pc}.debian",
@@ -785,7 +794,7 @@ AGENT_ROWS = (
     Row(
         "POST",
         "/lun/disk",
-        {"iqn": "{base}:{pc}.debian", "backing": "{folder}/{pc}.debian.img"},
+        MADE,
         status=201,
         body={
             "iqn": "{base}:{pc}.debian",

@@ -82,7 +82,7 @@ def test_each_worker_gets_a_disk_and_boots_it(
 
 @pytest.mark.case(64)
 def test_clones_have_the_masters_bytes_and_holes(
-    api: APIClient, node: RealNode, pcs: list[str]
+    api: APIClient, layout: Layout, node: RealNode, pcs: list[str]
 ) -> None:
     master = f"{node.name('m')}_tpl_v1.img"
     node.image(master, 64 * MIB, b"the master")
@@ -92,6 +92,12 @@ def test_clones_have_the_masters_bytes_and_holes(
         clone = node.folder / f"{pc}.debian.img"
         assert clone.read_bytes() == (node.folder / master).read_bytes()
         assert clone.stat().st_blocks * 512 < 2 * MIB
+    for line in trail(layout, "agent.create_disk"):
+        assert line["how"].startswith(("reflink", "full copy, because "))
+        assert 0 <= line["bytes"] < 2 * MIB
+        assert line["seconds"] >= 0
+    (disk,) = ledger(layout)[pcs[0]]["disks"]
+    assert not {"how", "seconds", "bytes"} & set(disk)
 
 
 def test_kept_images_are_attached_by_their_own_names(

@@ -57,6 +57,7 @@ def test_an_empty_disk(api: APIClient, layout: Layout, node: RealNode, pc: str) 
     assert second["iqn"] == disk["iqn"]
     (asked,) = trail(layout, "agent.create_disk")
     assert (asked["agent"], asked["worker_id"]) == ("node-1", pc)
+    assert (asked["how"], asked["bytes"]) == ("empty", 0)
 
 
 def test_a_clone(api: APIClient, node: RealNode, pc: str) -> None:

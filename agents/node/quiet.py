@@ -1,0 +1,74 @@
+"""A source must lie still while it is cloned: nobody has it open for writing, and it is afterwards what it was before."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from dataclasses import dataclass
+
+from ipxeready.errors import Conflict
+
+#: A file gets its name a moment before whoever made it lets go of it.
+_PATIENCE = 1.0
+_PAUSE = 0.05
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What moves when a file is written, cut, replaced or removed."""
+
+    size: int
+    mtime: int
+    ctime: int
+
+    @classmethod
+    def of(cls, file: int) -> Stamp:
+        """The stamp of an open file now."""
+        status = os.fstat(file)
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def check_no_writer(file: int, name: str) -> None:
+    """Return unless somebody has the file open for writing: an upload, a target of somebody's hand, a virtual machine.
+
+    A file that a finished `mv` has just put there has no writer, however young it is.
+    """
+    until = time.monotonic() + _PATIENCE
+    while _is_written(file):
+        if time.monotonic() >= until:
+            raise Conflict(
+                f"master {name} is open for writing: it is still being copied there, or something uses it as a disk. "
+                f"Wait until that is done, or end it (`fuser -v {name}` in the image directory names it).",
+                code="master.in_use",
+            )
+        time.sleep(_PAUSE)
+
+
+def check_unchanged(file: int, name: str, before: Stamp) -> None:
+    """Refuse when the file is not what it was: the clone would be half of one master and half of another."""
+    if Stamp.of(file) != before:
+        raise Conflict(
+            f"master {name} changed while it was cloned, so that the clone was removed. "
+            "Try again when nobody works on it.",
+            code="master.changed",
+        )
+
+
+def _is_written(file: int) -> bool:
+    """Whether a read lease is refused, which the kernel does exactly while there is a writer.
+
+    Where leases are not to be had (a network file system, no right to them) the answer is no, and
+    only the comparison of the stamps is left.
+    """
+    try:
+        # Whoever opens it for writing just now breaks the lease, and SIGIO would end this process; SIGURG is ignored.
+        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False
