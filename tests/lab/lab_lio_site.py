@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agents import protocol
@@ -28,17 +28,17 @@ class LioSite(Site):
         network: Network,
         folder: Path,
         artifacts: Path,
-        masters: Sequence[Path] = (),
+        masters: Mapping[str, Path] | None = None,
     ) -> None:
         self._disk = folder / "guest.img"
         super().__init__(network, folder, artifacts, masters)
 
     def _start_node(self, folder: Path) -> None:
-        self._power_on(self._masters)
+        self._power_on([*self._masters.values()])
         self.guest.run(["mkdir", str(_IMAGES)])
-        for number, master in enumerate(self._masters):
+        for number, name in enumerate(self._masters):
             drive = f"/dev/vd{chr(ord(_FIRST_DRIVE) + number)}"
-            image = str(_IMAGES / master.name)
+            image = str(_IMAGES / name)
             self.guest.run(["cp", "--sparse=always", drive, image], within=300)
         self._start_agent()
 
@@ -48,6 +48,8 @@ class LioSite(Site):
             name="storage",
             network=self.network,
             address=self.storage,
+            # Nothing of the target is loaded: that is the product's business.
+            modules=(),
             disk=self._disk,
             drives=drives,
         )
@@ -88,5 +90,7 @@ class LioSite(Site):
         """End all of it; the node's machine is switched off the hard way."""
         if hasattr(self, "guest"):
             self.guest.power_off()
-        self._disk.unlink(missing_ok=True)
         super().stop()
+
+    def _remove_images(self) -> None:
+        self._disk.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ import json
 import shutil
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,11 +59,12 @@ class Dnsmasq(Process):
         extra: tuple[str, ...] = (),
     ) -> None:
         self.pid_file = folder / "dnsmasq.pid"
+        self.lease_file = folder / "dnsmasq.leases"
         command = dnsmasq_options.command(
             layout,
             interface="eth0",
             dhcp_range=RANGE,
-            lease_file=folder / "dnsmasq.leases",
+            lease_file=self.lease_file,
             pid_file=self.pid_file,
             fast_start=fast_start,
         )
@@ -172,7 +173,7 @@ class Api:
 
 
 class Site:
-    """All daemons of a site, up when made. Its node has clones made of `masters`, which keep their names."""
+    """All daemons of a site, up when made. Its node finds `masters` in its image directory, by these names."""
 
     backend = protocol.STGT
     #: The node's address.
@@ -183,13 +184,13 @@ class Site:
         network: Network,
         folder: Path,
         artifacts: Path,
-        masters: Sequence[Path] = (),
+        masters: Mapping[str, Path] | None = None,
     ) -> None:
         self.network = network
         self.artifacts = artifacts
         self.layout = prepare_root(folder / "root")
         self._parts: list[Process] = []
-        self._masters = masters
+        self._masters = masters or {}
         self.api = Api(network)
         try:
             self._start(folder)
@@ -218,8 +219,8 @@ class Site:
     def _start_node(self, folder: Path) -> None:
         self.images = folder / "images"
         self.images.mkdir()
-        for master in self._masters:
-            shutil.copy(master, self.images)
+        for name, master in self._masters.items():
+            run("cp", "--sparse=always", str(master), str(self.images / name))
         self.tgtd = Tgtd(self.network, self.artifacts, folder=folder)
         self._parts.append(self.tgtd)
         env = self._agent_environment(folder / "node", self.images)
@@ -294,6 +295,11 @@ class Site:
         return lab_master.marked(self.images / image)
 
     def stop(self) -> None:
-        """End all of it, what was started last first."""
+        """End all of it, what was started last first. No image stays: pytest keeps its folders, and they are large."""
         for part in reversed(self._parts):
             part.stop()
+        self._remove_images()
+
+    def _remove_images(self) -> None:
+        for image in self.images.glob("*.img"):
+            image.unlink()
