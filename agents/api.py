@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents import jobs, nodes, selectors, services
+from agents import jobs, node_jobs, nodes, selectors, services
 from agents.filters import AgentFilter
 from agents.models import Agent
 from agents.serializers import (
@@ -23,6 +23,8 @@ from agents.serializers import (
 from ipxeready.actors import ADMINISTRATOR
 from ipxeready.errors import Invalid
 from ipxeready.jobs.api import ACCEPTED, PREFER, LongView
+from ipxeready.jobs.serializers import JobSerializer
+from ipxeready.storage.jobs import STATES
 from ipxeready.web.pagination import AskedForPagination
 from ipxeready.web.serializers import no_body, strict_query
 from ipxeready.web.views import ApiView
@@ -203,6 +205,47 @@ class LunScan(LongView):
         """Export what has no target."""
         no_body(request)
         return self.respond(jobs.scan_work(actor=self.actor, agent_id=agent_id))
+
+
+class NodeJobList(ApiView):
+    """GET /agents/{id}/jobs."""
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("state", str, enum=STATES),
+            OpenApiParameter("limit", int),
+        ],
+        responses=JobSerializer(many=True),
+    )
+    def get(self, request: Request, agent_id: str) -> Response:
+        """The node's own jobs, newest first."""
+        query = strict_query(request, {"state": None, "limit": None, "format": None})
+        del query["format"]
+        found = node_jobs.node_jobs(actor=self.actor, agent_id=agent_id, **query)
+        return Response(found)
+
+
+class NodeJobDetail(ApiView):
+    """GET, DELETE /agents/{id}/jobs/{job}."""
+
+    @extend_schema(responses=JobSerializer)
+    def get(self, request: Request, agent_id: str, job_id: str) -> Response:
+        """How far it is, and how it ended."""
+        strict_query(request, {"format": None})
+        return Response(
+            node_jobs.node_job_get(actor=self.actor, agent_id=agent_id, job_id=job_id)
+        )
+
+    @extend_schema(responses=JobSerializer)
+    def delete(self, request: Request, agent_id: str, job_id: str) -> Response:
+        """Cancel: the node stops it at its next step and removes what is half made."""
+        strict_query(request, {})
+        no_body(request)
+        return Response(
+            node_jobs.node_job_cancel(
+                actor=self.actor, agent_id=agent_id, job_id=job_id
+            )
+        )
 
 
 class MasterList(ApiView):

@@ -19,5 +19,11 @@ urlpatterns: list[URLPattern] = [
     api_path(
         "agents/<agent_id>/luns/scan", api.LunScan.as_view(), name="agent-lun-scan"
     ),
+    api_path("agents/<agent_id>/jobs", api.NodeJobList.as_view(), name="agent-jobs"),
+    api_path(
+        "agents/<agent_id>/jobs/<job_id>",
+        api.NodeJobDetail.as_view(),
+        name="agent-job",
+    ),
     api_path("masters", api.MasterList.as_view(), name="masters"),
 ]

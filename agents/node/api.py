@@ -148,21 +148,24 @@ def job_list(request: HttpRequest) -> HttpResponse:
             f"state {state!r} must be one of {', '.join(STATES)}.", field="state"
         )
     limit = http.whole(given, "limit", 100, low=1, high=_JOB_LIMIT)
-    found = current().jobs.all(state=state, limit=limit)
-    return JsonResponse({"jobs": [job.public() for job in found]})
+    known = current().jobs
+    found = known.all(state=state, limit=limit)
+    return JsonResponse({"jobs": [known.told(job) for job in found]})
 
 
 def job_get(request: HttpRequest, job_id: str) -> HttpResponse:
     """One job."""
     http.query(request, ())
-    return JsonResponse(current().jobs.get(job_id).public())
+    known = current().jobs
+    return JsonResponse(known.told(known.get(job_id)))
 
 
 def job_cancel(request: HttpRequest, job_id: str) -> HttpResponse:
     """Ask for the end of a job; it ends at its next step."""
     http.query(request, ())
     http.body(request, ())
-    return JsonResponse(current().jobs.cancel(job_id).public(), status=202)
+    known = current().jobs
+    return JsonResponse(known.told(known.cancel(job_id)), status=202)
 
 
 def logs(request: HttpRequest) -> HttpResponse:

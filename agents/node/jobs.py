@@ -278,6 +278,13 @@ class Jobs:
         jobs.sort(key=lambda job: (job.created, job.id), reverse=True)
         return jobs[:limit]
 
+    def told(self, job: Job) -> dict[str, Any]:
+        """A job as the API shows it; `cancelling` while it was asked to end and has not yet."""
+        with self._guard:
+            live = self._by_id.get(job.id)
+        wished = self.store.wished(job.id) if live is None else live.running.cancelled()
+        return {**job.public(), "cancelling": wished and job.state not in ENDED}
+
     def cancel(self, job_id: str) -> Job:
         """Ask for the end of a job; Conflict when it has ended."""
         job = self.get(job_id)
@@ -412,7 +419,7 @@ def respond(
     outcome = live.outcome(wanted, node.jobs.waiting)
     if not isinstance(outcome, Job):
         return JsonResponse(outcome, status=status, safe=False)
-    response = JsonResponse(outcome.public(), status=202)
+    response = JsonResponse(node.jobs.told(outcome), status=202)
     response["Location"] = f"{protocol.JOBS}/{outcome.id}"
     response[prefer.APPLIED] = prefer.RESPOND_ASYNC
     return response

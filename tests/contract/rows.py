@@ -711,6 +711,21 @@ CONTROL = (
     ),
     Row(
         "GET",
+        "/agents/{n}/jobs",
+        [],
+        query="state=running&limit=10",
+        given=(NODE,),
+        refused=(
+            NO_NODE,
+            UNREACHABLE,
+            NOT_OUR_TOKEN,
+            Refused("no such state", 400, "state", query="state=ended"),
+            Refused("no number", 400, "limit", query="limit=0"),
+            Refused("a typo", 400, "stat", query="stat=done"),
+        ),
+    ),
+    Row(
+        "GET",
         "/masters",
         {
             "agents": [
@@ -780,6 +795,9 @@ CONTROL = (
 
 #: Beside the tables: OpenAPI, made from the code.
 BESIDE = {("GET", "/schema"), ("GET", "/jobs/*"), ("DELETE", "/jobs/*")}
+BESIDE |= {(method, f"/agents/*{path}") for method, path in BESIDE if "jobs" in path}
+#: The same of the agent: a job comes and goes.
+AGENT_BESIDE = {"/jobs/*"}
 
 AGENT_ROWS = (
     Row("GET", "/healthz", {"status": "ok"}, open=True),
@@ -840,6 +858,16 @@ AGENT_ROWS = (
         ),
     ),
     Row("POST", "/lun/scan", SCANNED, body={}),
+    Row(
+        "GET",
+        "/jobs",
+        {"jobs": []},
+        query="state=running&limit=10",
+        refused=(
+            Refused("no such state", 400, "state", query="state=ended"),
+            Refused("no number", 400, "limit", query="limit=0"),
+        ),
+    ),
     Row(
         "DELETE",
         "/lun",
