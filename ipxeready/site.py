@@ -12,13 +12,14 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
 from ipxeready import index
+from ipxeready.jobs import pages
 from ipxeready.users.forms import OwnPasswordForm
 
 #: Problems shown above every page; the rest is counted.
 SHOWN_PROBLEMS = 5
 
 #: The areas in the order of daily use; others come after them.
-AREAS = ("workers", "agents", "audit", "bootvars", "users")
+AREAS = ("workers", "agents", "jobs", "audit", "bootvars", "users")
 
 
 class ControlPlaneSite(admin.AdminSite):
@@ -45,9 +46,16 @@ class ControlPlaneSite(admin.AdminSite):
     ) -> list[Any]:
         """What this person may see, in the order of daily use."""
         apps: list[Any] = super().get_app_list(request, app_label)
+        if app_label is None and self.has_permission(request):
+            # Jobs are files of their own and no rows of the index, so no model tells of them.
+            apps.append(pages.area())
         last = len(AREAS)
         ranks = {name: rank for rank, name in enumerate(AREAS)}
         return sorted(apps, key=lambda app: ranks.get(app["app_label"], last))
+
+    def get_urls(self) -> list[Any]:
+        """Django's addresses, and those of the pages that belong to no model."""
+        return [*pages.urls(self), *super().get_urls()]
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> Any:
         """The start page: the apps, and links to what is no model."""

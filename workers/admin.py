@@ -19,14 +19,19 @@ from django.utils.translation import gettext_lazy as _
 from agents.selectors import agents_enabled_for_disks
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError
+from ipxeready.jobs.services import job_start, job_wait, refusal_of
 from ipxeready.storage.iqn import OSES
+from ipxeready.storage.jobs import DONE, ENDED, Job
 from ipxeready.web.actors import actor_of
 from ipxeready.web.admin import FileBackedAdmin
-from workers import disks, selectors, services
+from workers import disks, jobs, selectors, services
 from workers.filters import WorkerFilterSet
 from workers.forms import DiskForm, RemovalForm, WorkerForm
 from workers.models import Disk, Worker
 from workers.removal import Removal, disk_delete, worker_delete
+
+#: Seconds that the page of a new disk waits for it; what takes longer is followed on its job's page.
+PATIENCE = 3.0
 
 
 class HasDiskFilter(admin.SimpleListFilter):
@@ -250,7 +255,7 @@ class WorkerAdmin(FileBackedAdmin):
         )
 
     def disk_add(self, request: HttpRequest, worker_id: str) -> HttpResponse:
-        """A new system disk: empty, a clone, or an image that was kept."""
+        """A new system disk: empty, a clone, or an image that was kept; what takes long is looked at on its job's page."""
         worker = self._worker(request, worker_id)
         nodes = [agent.id for agent in agents_enabled_for_disks()]
         form = DiskForm(request.POST or None, nodes=nodes)
@@ -258,33 +263,40 @@ class WorkerAdmin(FileBackedAdmin):
             data = form.cleaned_data
             actor = actor_of(request)
             try:
-                spec = disks.disk_spec(
-                    type=data["type"],
-                    os=data["os"],
-                    name=data["name"] or None,
-                    size=data["size"] or None,
-                )
-                record = disks.disk_create(
+                work = jobs.disk_work(
                     actor=actor,
                     worker_id=worker.pk,
-                    spec=spec,
+                    spec=disks.disk_spec(
+                        type=data["type"],
+                        os=data["os"],
+                        name=data["name"] or None,
+                        size=data["size"] or None,
+                    ),
                     disk_agent=data["disk_agent"] or None,
+                    set_default=data["set_default"],
                 )
-                if data["set_default"]:
-                    services.worker_boot_set(
-                        actor=actor, worker_id=worker.pk, os=spec.os
-                    )
+                job = job_wait(job_start(actor=actor, work=work).id, PATIENCE)
             except ApplicationError as error:
                 form.add_error(
                     error.field if error.field in form.fields else None, error.message
                 )
             else:
-                for warning in record.get("warnings", []):
-                    self.message_user(request, warning, messages.WARNING)
-                self.message_user(request, _t("The disk was made."), messages.SUCCESS)
-                return self._back(worker)
+                if job.state not in ENDED:
+                    return HttpResponseRedirect(reverse("admin:job", args=[job.id]))
+                if job.state == DONE:
+                    return self._made(request, worker, job)
+                field, words = refusal_of(job)
+                form.add_error(field if field in form.fields else None, words)
         title = _t("New disk for %(worker)s") % {"worker": worker.pk}
         return self._page(request, worker, title, form, submit=_t("Make the disk"))
+
+    def _made(
+        self, request: HttpRequest, worker: Worker, job: Job
+    ) -> HttpResponseRedirect:
+        for warning in job.result.get("warnings", []):
+            self.message_user(request, warning, messages.WARNING)
+        self.message_user(request, _t("The disk was made."), messages.SUCCESS)
+        return self._back(worker)
 
     def disk_remove(
         self, request: HttpRequest, worker_id: str, os: str

@@ -165,6 +165,19 @@ def job_cancel(*, actor: Actor, job_id: str) -> Job:
     return job
 
 
+def refusal_of(job: Job) -> tuple[str | None, str]:
+    """Why a job failed: the field that is at fault, if one is, and the words; both empty when it did not."""
+    detail = (job.error or {}).get("detail")
+    if not isinstance(detail, dict):
+        return None, str(detail or "")
+    if set(detail) == {"agent", "error"}:
+        return None, f"node {detail['agent']}: {detail['error']}"
+    name, texts = next(iter(detail.items()))
+    return str(name), " ".join(map(str, texts)) if isinstance(texts, list) else str(
+        texts
+    )
+
+
 def jobs_recover() -> int:
     """End the jobs whose process is gone, as far as can be told now; how many stay open."""
     count = 0

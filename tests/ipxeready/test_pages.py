@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from django.urls import reverse
 
 from ipxeready import index
 from ipxeready.actors import Actor
+from ipxeready.storage.jobs import Job
 from ipxeready.storage.paths import Layout
 from ipxeready.users import services
 
@@ -71,6 +73,8 @@ OBJECTS = {
     "bootvars.setting": "auto_register",
     "users.operator": "victor",
 }
+#: A job that failed.
+JOB = "20261130-100000-0123abcd"
 #: Pages beside those of the models: administrator, operator, viewer.
 OTHERS = {
     "/admin/": (OK, OK, OK),
@@ -79,6 +83,13 @@ OTHERS = {
     "/admin/jsi18n/": (OK, OK, OK),
     "/admin/nothing/": (GONE, GONE, GONE),
     "/admin/workers/": (OK, OK, OK),
+    "/admin/jobs/": (OK, OK, OK),
+    "/admin/jobs/?state=failed&p=1": (OK, OK, OK),
+    "/admin/jobs/?state=%3Cb%3E&p=-1": (OK, OK, OK),
+    f"/admin/jobs/{JOB}/": (OK, OK, OK),
+    f"/admin/jobs/{JOB}/cancel/": (OK, OK, FORBIDDEN),
+    "/admin/jobs/no-such/": (GONE, GONE, GONE),
+    "/admin/jobs/no-such/cancel/": (GONE, GONE, GONE),
     "/admin/workers/worker/?q=%3Cb%3E%22%27": (OK, OK, OK),
     "/admin/workers/worker/?state__exact=ready&has_disk=true&o=-2.3": (OK, OK, OK),
     "/admin/audit/operation/?q=worker-01&all=": (OK, OK, OK),
@@ -126,6 +137,18 @@ def room(layout: Layout, administrator: Actor) -> Layout:
     layout.dhcp_hosts.write_text(
         f"52:54:00:12:34:01,worker-01\n{MARKUP},worker-02\n# {MARKUP}\n"
     )
+    layout.jobs.mkdir()
+    job = Job(
+        id=JOB,
+        kind=MARKUP,
+        by=MARKUP,
+        about={"worker_id": MARKUP, MARKUP: {MARKUP: MARKUP}},
+        state="failed",
+        created="2026-11-30T10:00:00+00:00",
+        result={"failed": [{"worker_id": MARKUP, "error": MARKUP}]},
+        error={"status": 409, "detail": {MARKUP: [MARKUP]}},
+    )
+    (layout.jobs / f"{JOB}.json").write_text(json.dumps(dataclasses.asdict(job)))
     layout.settings_json.write_text('{"auto_register": true}\n')
     with layout.operations.open("a") as file:
         line = {
