@@ -18,12 +18,16 @@ from django.db import DatabaseError
 from ipxeready.actors import ADMINISTRATOR, Actor
 from ipxeready.conf import CONTROL
 from ipxeready.errors import ApplicationError, NodeRefused
+from ipxeready.storage.jobs import BYTES, ITEMS
 from ipxeready.storage.paths import Layout
+from ipxeready.storage.sizes import format_size
 
 #: Exit codes, for scripts; 0 is "all of it was done".
 REFUSED, USAGE, PARTLY, INTERRUPTED = 1, 2, 3, 130
 _WIDTH = 30
 _PAUSE = 0.1
+#: Seconds between two plain lines where there is no terminal: a log shows that something goes on.
+_LINE_PAUSE = 30.0
 
 
 class Refused(CommandError):
@@ -162,7 +166,7 @@ class ShellCommand(BaseCommand):
             self.stdout.write(line.rstrip())
 
     def progress(self, what: str) -> Progress:
-        """A bar on a terminal; elsewhere nothing."""
+        """A bar on a terminal; elsewhere a plain line now and then, once it takes long."""
         return Progress(self.stderr, what, quiet=self.quiet)
 
     def finish(self, *, done: int, failed: int, what: str) -> None:
@@ -186,25 +190,36 @@ class ShellCommand(BaseCommand):
 
 
 class Progress:
-    """How far something is, on a terminal: `with bar: bar(done, total)`."""
+    """How far something is: `with bar: bar(done, total)`; `total` None while nobody knows it."""
 
     def __init__(self, stream: OutputWrapper, what: str, *, quiet: bool) -> None:
         self._stream = stream
         self._what = what
-        self._shown = not quiet and stream.isatty()
-        self._last = 0.0
+        self._quiet = quiet
+        self._terminal = stream.isatty()
+        self._last = 0.0 if self._terminal else time.monotonic()
         self._drawn = 0
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, done: int, total: int | None, unit: str = ITEMS) -> None:
         """Draw, not more than some times a second."""
         now = time.monotonic()
-        if not self._shown or (done < total and now - self._last < _PAUSE):
+        if self._quiet or not self._due(done, total, now):
             return
         self._last = now
-        full = _WIDTH * done // total if total else _WIDTH
-        line = f"{self._what} [{'#' * full}{'.' * (_WIDTH - full)}] {done}/{total}"
+        far = _far(done, total, unit)
+        if not self._terminal:
+            self._stream.write(f"{self._what} {far}")
+            self._stream.flush()
+            return
+        line = f"{self._what} {_bar(done, total)}{far}"
         self._put("\r" + line.ljust(self._drawn))
         self._drawn = len(line)
+
+    def _due(self, done: int, total: int | None, now: float) -> bool:
+        if not self._terminal:
+            return now - self._last >= _LINE_PAUSE
+        ended = total is not None and done >= total
+        return ended or now - self._last >= _PAUSE
 
     def __enter__(self) -> Progress:
         return self
@@ -217,6 +232,18 @@ class Progress:
     def _put(self, text: str) -> None:
         self._stream.write(text, _plain, ending="")
         self._stream.flush()
+
+
+def _bar(done: int, total: int | None) -> str:
+    if total is None:
+        return ""
+    full = min(_WIDTH * done // total, _WIDTH) if total else _WIDTH
+    return f"[{'#' * full}{'.' * (_WIDTH - full)}] "
+
+
+def _far(done: int, total: int | None, unit: str) -> str:
+    word = format_size if unit == BYTES else str
+    return word(done) if total is None else f"{word(done)}/{word(total)}"
 
 
 def _plain(text: str) -> str:

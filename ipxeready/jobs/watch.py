@@ -45,17 +45,6 @@ class Watch:
 NOBODY = Watch()
 
 
-class Bar(Watch):
-    """A command's progress bar, without a job."""
-
-    def __init__(self, draw: Progress) -> None:
-        self._draw = draw
-
-    def at(self, done: int, total: int | None = None) -> None:
-        """Draw it."""
-        self._draw(done, total)
-
-
 class JobWatch(Watch):
     """A job is told, and a bar too where there is one."""
 
@@ -109,7 +98,6 @@ def cancelled_before() -> Conflict:
 
 __all__ = [
     "NOBODY",
-    "Bar",
     "JobWatch",
     "LeftOpen",
     "Progress",

@@ -11,10 +11,10 @@ from rest_framework.test import APIClient
 from agents.services import agent_register
 from ipxeready.actors import SYSTEM
 from ipxeready.index import writer
-from ipxeready.jobs.watch import Bar
 from ipxeready.storage import inflight
 from ipxeready.storage.paths import Layout
 from tests.agents.node import node_lab
+from tests.ipxeready.jobs.helpers import Told
 from tests.nodes import BASE, RealNode
 from tests.workers.helpers import M1, ledger, live_hosts, refusal, snapshot, trail
 from workers import removal_batch
@@ -204,7 +204,7 @@ def test_many_chunks(
     monkeypatch.setattr(removal_batch, "CHUNK", 1)
     told: list[int] = []
     answer = removal_batch.workers_delete(
-        actor=SYSTEM, worker_ids=pcs, watch=Bar(lambda done, total: told.append(done))
+        actor=SYSTEM, worker_ids=pcs, watch=Told(told)
     )
     assert len(answer["succeeded"]) == 3
     assert told == [1, 2, 3]

@@ -13,10 +13,10 @@ from rest_framework.test import APIClient
 
 from agents.services import agent_register
 from ipxeready.actors import SYSTEM
-from ipxeready.jobs.watch import Bar
 from ipxeready.storage import inflight
 from ipxeready.storage.paths import Layout
 from tests.agents.fakes import http_server
+from tests.ipxeready.jobs.helpers import Told
 from tests.nodes import BASE, MIB, RealNode, serving
 from tests.workers.helpers import ledger, refusal, snapshot, trail
 from workers import batches
@@ -252,7 +252,7 @@ def test_the_ledger_is_written_once_to_reserve_and_once_to_confirm(
         os="ubuntu",
         size="1M",
         targets=[(name, "n") for name in names],
-        watch=Bar(lambda done, total: told.append(done)),
+        watch=Told(told),
     )
     assert [each["worker_id"] for each in answer["succeeded"]] == names
     assert len(opened) == 4

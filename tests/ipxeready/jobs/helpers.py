@@ -14,6 +14,16 @@ from ipxeready.jobs.watch import Watch
 ASYNC = {"headers": {"Prefer": "respond-async"}}
 
 
+class Told(Watch):
+    """Writes down how far work is."""
+
+    def __init__(self, told: list[int]) -> None:
+        self.told = told
+
+    def at(self, done: int, total: int | None = None) -> None:
+        self.told.append(done)
+
+
 class Slow:
     """Work that begins, and goes on when the test says so."""
 

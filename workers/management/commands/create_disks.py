@@ -6,11 +6,12 @@ from argparse import ArgumentParser
 from typing import Any
 
 from ipxeready.errors import Invalid
-from ipxeready.jobs.watch import Bar
+from ipxeready.jobs.services import job_run
 from ipxeready.shell import ShellCommand, Usage, shell_actor, words
 from ipxeready.storage.iqn import OSES
-from workers.batches import batch_spec, disk_batch
+from workers.batches import batch_spec
 from workers.choices import DiskType
+from workers.jobs import disks_work
 from workers.management.selection import add_selection, selected
 from workers.placing import place_disks
 
@@ -63,14 +64,11 @@ class Command(ShellCommand):
             return
         targets = place_disks(workers=workers, spec=spec, nodes=options["nodes"])
         total = len(targets)
+        actor = shell_actor()
         with self.progress("creating") as bar:
             bar(0, total)
-            answer = disk_batch(
-                actor=shell_actor(),
-                targets=targets,
-                watch=Bar(lambda done, _: bar(done, total)),
-                **what,
-            )
+            work = disks_work(actor=actor, targets=targets, **what)
+            answer = job_run(actor=actor, work=work, draw=bar)
         self._tell(answer)
 
     def _tell(self, answer: dict[str, list[dict[str, Any]]]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from ipxeready.jobs.watch import Bar
+from ipxeready.jobs.services import job_run
 from ipxeready.shell import ShellCommand, shell_actor
 from workers.goes import in_words, what_goes
+from workers.jobs import deletion_work
 from workers.management.selection import add_selection, selected
-from workers.removal_batch import workers_delete
 
 
 class Command(ShellCommand):
@@ -65,17 +65,18 @@ class Command(ShellCommand):
                 self.warn(in_words(entry))
         self.confirm(f"Delete {len(goes)} workers?", yes=options["yes"])
         total = len(workers)
+        actor = shell_actor()
         with self.progress("deleting") as bar:
             bar(0, total)
-            answer = workers_delete(
-                actor=shell_actor(),
+            work = deletion_work(
+                actor=actor,
                 worker_ids=[worker.worker_id for worker in workers],
                 delete_disk=options["delete_disk"],
                 ignore_missing_target=options["ignore_missing_target"],
                 force=options["force"],
                 forget=options["forget"],
-                watch=Bar(lambda done, _: bar(done, total)),
             )
+            answer = job_run(actor=actor, work=work, draw=bar)
         self._tell(answer)
 
     def _tell(self, answer: dict[str, Any]) -> None:
