@@ -151,6 +151,60 @@ class Target(TypedDict):
     """Who may log in with acl and chap."""
 
 
+class BackendHealth(TypedDict):
+    """The target system: whether it answers, and is the one that the node was told of; `error` why not."""
+
+    name: str
+    alive: bool
+    ours: bool
+    error: NotRequired[str]
+
+
+class Room(TypedDict):
+    """Bytes: free and in all, what stays in reserve, and what the disks here may still take by growing."""
+
+    free: int
+    total: int
+    reserve: int
+    promised: int
+
+
+class FileSystem(TypedDict):
+    """What the images lie on."""
+
+    type: str
+    reflink: bool
+    mount: str
+
+
+class TargetCount(TypedDict):
+    """Targets below the node's base, others' in the same target system, and open sessions of ours."""
+
+    ours: int
+    foreign: int
+    sessions: int
+
+
+class ImageCount(TypedDict):
+    """Files of the image directory; `kept` are disks without a target."""
+
+    disks: int
+    masters: int
+    isos: int
+    kept: int
+
+
+class NodeHealth(TypedDict):
+    """The body of `GET /health`; `problems` are sentences, empty when all is well."""
+
+    backend: BackendHealth
+    room: Room
+    fs: FileSystem
+    targets: TargetCount
+    images: ImageCount
+    problems: list[str]
+
+
 class Capabilities(TypedDict):
     """What a node can do and what room it has; `reflink` is measured, not guessed."""
 

@@ -109,7 +109,7 @@ def forget(node: Node, iqn: str) -> None:
     names = {
         *(name for name in state.access if name != iqn),
         *(name for name in state.cds if name != iqn),
-        *(t["iqn"] for t in node.backend.targets() if t["iqn"] != iqn),
+        *(t["iqn"] for t in node.targets() if t["iqn"] != iqn),
         *(
             f"{node.base_iqn}:{entry.name.removesuffix(iqns.IMAGE_SUFFIX)}"
             for entry in node.images.entries()

@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from agents import protocol
-from agents.node import http, jobs, rebuild, services
+from agents.node import health, http, jobs, rebuild, services
 from agents.node.folder import Entry
 from agents.node.runtime import current
 from agents.protocol import (
@@ -36,6 +36,12 @@ def capabilities(request: HttpRequest) -> HttpResponse:
     """What this node can do."""
     http.query(request, ())
     return JsonResponse(services.capabilities(current()))
+
+
+def node_health(request: HttpRequest) -> HttpResponse:
+    """How this node is."""
+    http.query(request, ())
+    return JsonResponse(health.node_health(current()))
 
 
 def masters(request: HttpRequest) -> HttpResponse:

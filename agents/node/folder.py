@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ipxeready.errors import Unavailable
 from ipxeready.storage import iqn as iqns
@@ -46,6 +47,13 @@ def entry_of(name: str, status: os.stat_result) -> Entry:
         regular=stat.S_ISREG(status.st_mode),
         folder=stat.S_ISDIR(status.st_mode),
     )
+
+
+class Mount(NamedTuple):
+    """A file system: its name, and where it is mounted."""
+
+    kind: str
+    point: str
 
 
 class Folder:
@@ -114,23 +122,34 @@ class Folder:
             status = os.fstatvfs(folder)
         return status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
 
+    def writable(self) -> bool:
+        """Whether files can be made here: neither the mount nor the mode forbids it."""
+        with self.handle() as folder:
+            return os.access(".", os.W_OK, dir_fd=folder)
+
     def fs_type(self) -> str:
-        """The file system's name, from the mount table."""
+        """The file system's name."""
+        return self.mount().kind
+
+    def mount(self) -> Mount:
+        """The file system that the directory lies on, from the mount table."""
         with self.handle() as folder:
             device = os.fstat(folder).st_dev
         wanted = f"{os.major(device)}:{os.minor(device)}"
-        best = (-1, "unknown")
+        best = (-1, -1, "unknown", "")
         for line in (
             Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
         ):
             left, _, right = line.partition(" - ")
             fields, kind = left.split(), right.split(" ", 1)[0]
             mount = fields[4].encode().decode("unicode_escape", errors="replace")
-            if fields[2] == wanted:  # btrfs numbers subvolumes differently: path below
-                best = max(best, (1 << 20, kind))
-            elif self.folder.is_relative_to(mount):
-                best = max(best, (len(mount), kind))
-        return best[1]
+            # The same file system may also be seen elsewhere (bind mounts), and btrfs
+            # numbers its subvolumes differently: then the nearest mount above counts.
+            above = self.folder.is_relative_to(mount)
+            rank = 2 * above + (fields[2] == wanted)
+            if rank:
+                best = max(best, (rank, len(mount), kind, mount))
+        return Mount(best[2], best[3])
 
 
 def _entry_at(folder: int, name: str) -> Entry | None:

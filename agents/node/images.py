@@ -215,7 +215,7 @@ class Images(Folder):
     def check_room(self, name: str, needed: int) -> None:
         """NoRoom unless `needed` bytes fit beside the reserve and what copies under way will still take."""
         free, total = self.room()
-        reserve = _reserve(total)
+        reserve = reserve_of(total)
         with self._guard:
             free -= sum(max(left, 0) for left in self._coming.values())
         if needed > free - reserve:
@@ -342,14 +342,14 @@ class Images(Folder):
     def _check_reserve(self, name: str) -> None:
         """Refuse a new image when even those that are there have too little room to grow."""
         free, total = self.room()
-        reserve = _reserve(total)
+        reserve = reserve_of(total)
         if free < reserve:
             raise NoRoom.of(name, needed=0, free=free, reserve=reserve)
 
     def _claim(self, part_name: str, name: str, needed: int) -> None:
         """Set room aside for a full copy, beside what other copies still need, or NoRoom."""
         free, total = self.room()
-        reserve = _reserve(total)
+        reserve = reserve_of(total)
         with self._guard:
             free -= sum(max(left, 0) for left in self._coming.values())
             if needed > free - reserve:
@@ -397,7 +397,7 @@ class Images(Folder):
             )
         if error.errno in FULL:
             free, total = self.room()
-            return NoRoom.of(name, needed=needed, free=free, reserve=_reserve(total))
+            return NoRoom.of(name, needed=needed, free=free, reserve=reserve_of(total))
         return Unavailable(
             f"{name} could not be written: {error.strerror}. Look at the node's disk.",
             code="file.write",
@@ -409,6 +409,6 @@ def _needed(source: int) -> int:
     return min(extents.data_bytes(source), os.fstat(source).st_blocks * 512)
 
 
-def _reserve(total: int) -> int:
+def reserve_of(total: int) -> int:
     """What stays free for the clones that are already growing: 1 GiB, or a fiftieth of a small disk."""
     return min(1 << 30, total // 50)

@@ -62,13 +62,13 @@ def restored(node: Node, targets: list[Target]) -> list[Target]:
     logger.warning("the target system has lost all targets; making them again")
     for skipped in scan(node, op="node.rebuild")["skipped"]:
         logger.info("not exported: %s: %s", skipped["name"], skipped["reason"])
-    return node.backend.targets()
+    return node.targets()
 
 
 def _scan(node: Node, asked: str | None) -> ScanResult:
     node.backend.tidy()
     state = node.memory.read()
-    targets = {target["iqn"]: target for target in node.backend.targets()}
+    targets = {target["iqn"]: target for target in node.targets()}
     node.exported.update(targets)
     users = {lun["backing"]: iqn for iqn, t in targets.items() for lun in t["luns"]}
     plan = _Plan(asked=asked)
@@ -79,7 +79,7 @@ def _scan(node: Node, asked: str | None) -> ScanResult:
     # same one wins at every start.
     for entry in sorted(entries, key=lambda e: (e.name != e.name.lower(), e.name)):
         _plan_entry(node, entry, state, targets, users, plan)
-    for iqn, reason in _orphans(node, targets):
+    for iqn, reason in orphans(node, targets):
         plan.skip(iqn, reason)
     _plan_access(node, state, targets, plan)
     if plan.exports:
@@ -258,7 +258,7 @@ def _strangers(target: Target, allowed: Access) -> bool:
     )
 
 
-def _orphans(node: Node, targets: dict[str, Target]) -> list[tuple[str, str]]:
+def orphans(node: Node, targets: dict[str, Target]) -> list[tuple[str, str]]:
     """Targets whose image is gone from the directory: reported, and left to whoever uses them."""
     names = {node.images.path(entry.name) for entry in node.images.entries()}
     return [

@@ -14,7 +14,9 @@ from agents.node.jobs import Jobs
 from agents.node.masters import Masters
 from agents.node.memory import Memory
 from agents.node.oplog import OperationLog
+from agents.node.sessions import Sessions
 from agents.node.uploads import Uploads
+from agents.protocol import Target
 from ipxeready.errors import Conflict, Unavailable
 
 #: Changes of targets take milliseconds; who waits longer than this waits for something broken.
@@ -32,12 +34,16 @@ class Node:
         backend: Backend,
         log: OperationLog,
         jobs: Jobs,
+        sessions: Sessions,
     ) -> None:
         self.base_iqn = base_iqn
         self.images = images
         self.backend = backend
         self.log = log
         self.jobs = jobs
+        self.sessions = sessions
+        self.device = _device(images)
+        """The file system that the images lay on at the start; None where there was no directory."""
         self.masters = Masters(images)
         self.memory = Memory(images, self.is_making)
         self.secrets = Secrets(images)
@@ -51,6 +57,12 @@ class Node:
         self._making: set[str] = set()
         self._removing: Counter[str] = Counter()
         self._reading: Counter[str] = Counter()
+
+    def targets(self) -> list[Target]:
+        """The targets below our base, and since when who is logged in."""
+        targets = self.backend.targets()
+        self.sessions.note(targets, self.backend.incarnation())
+        return targets
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -120,6 +132,13 @@ class Node:
     def is_making(self, filename: str) -> bool:
         """Whether some call is making that image right now."""
         return filename.lower() in self._making
+
+
+def _device(images: Images) -> int | None:
+    try:
+        return images.stamp()[0]
+    except Unavailable:
+        return None
 
 
 _current: Node | None = None

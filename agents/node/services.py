@@ -46,7 +46,7 @@ def capabilities(node: Node) -> Capabilities:
 
 def target_list(node: Node) -> list[Target]:
     """The targets below this node's base."""
-    return node.backend.targets()
+    return node.targets()
 
 
 def disk_request(node: Node, request: protocol.DiskRequest) -> protocol.DiskRequest:
@@ -186,7 +186,7 @@ def access_set(node: Node, request: AccessRequest) -> Target:
         ),
         node.changing(),
     ):
-        targets = restored(node, node.backend.targets())
+        targets = restored(node, node.targets())
         target = next((t for t in targets if t["iqn"] == iqn), None)
         if target is None or not target["luns"]:
             raise NotFound(
@@ -197,7 +197,7 @@ def access_set(node: Node, request: AccessRequest) -> Target:
             node, iqn, request.access, request.chap, targets, force=request.force
         ) as allowed:
             node.backend.export(access.export_of(target, allowed))
-        return node.backend.find(iqn) or target
+        return next((t for t in node.targets() if t["iqn"] == iqn), target)
 
 
 def target_delete(
@@ -292,7 +292,7 @@ def _one_source(request: protocol.DiskRequest) -> int | None:
 
 def target_of(node: Node, iqn: str) -> Target | None:
     """The target of that name; failing that, one that an older hand made with capitals."""
-    targets = restored(node, node.backend.targets())
+    targets = restored(node, node.targets())
     exact = [t for t in targets if t["iqn"] == iqn]
     other = [t for t in targets if t["iqn"].lower() == iqn]
     return next(iter(exact + other), None)
@@ -312,7 +312,7 @@ def check_not_exported(node: Node, targets: list[Target], master: str) -> None:
 
 def _free_target(node: Node, iqn: str) -> list[Target]:
     """The targets that are there, unless that one is among them: Conflict."""
-    targets = restored(node, node.backend.targets())
+    targets = restored(node, node.targets())
     if any(target["iqn"].lower() == iqn for target in targets):
         raise Conflict(f"the target {iqn} exists already.", code="target.exists")
     return targets
@@ -321,7 +321,7 @@ def _free_target(node: Node, iqn: str) -> list[Target]:
 def _export(node: Node, iqn: str, filename: str, request: protocol.DiskRequest) -> str:
     """Export an image under the lock; it is no longer remembered as off."""
     backing = node.images.path(filename)
-    targets = restored(node, node.backend.targets())
+    targets = restored(node, node.targets())
     user = next(
         (t["iqn"] for t in targets for lun in t["luns"] if lun["backing"] == backing),
         iqn,
@@ -393,7 +393,7 @@ def _file_to_delete(node: Node, target: Target) -> tuple[str, tuple[int, int]] |
             "Repeat without delete_file.",
             code="file.outside",
         )
-    for other in node.backend.targets():
+    for other in node.targets():
         if other["iqn"] != target["iqn"] and any(
             lun["backing"] == backing for lun in other["luns"]
         ):
@@ -418,7 +418,7 @@ def _delete_rest(node: Node, iqn: str, name: str, delete_file: bool) -> Deleted:
     if entry is None:
         raise NotFound(f"there is no target {iqn} on this node.", code="target.missing")
     backing = node.images.path(entry.name)
-    for other in node.backend.targets():
+    for other in node.targets():
         if any(lun["backing"] == backing for lun in other["luns"]):
             raise Conflict(f"{entry.name} backs {other['iqn']}.", code="file.shared")
     entry = node.images.check_deletable(entry.name)

@@ -13,6 +13,7 @@ from agents.node.images import Images
 from agents.node.jobs import Jobs
 from agents.node.oplog import OperationLog
 from agents.node.runtime import Node
+from agents.node.sessions import Sessions
 from ipxeready.conf import Config, ConfigError
 from ipxeready.errors import ApplicationError
 from ipxeready.startup import StartError
@@ -21,6 +22,8 @@ from ipxeready.storage.paths import Layout
 logger = logging.getLogger(__name__)
 
 _WATCH_PERIOD = 10.0
+#: Since when somebody is logged in is known this well.
+_SESSIONS_PERIOD = 5.0
 _CLEAN_PERIOD = 3600.0
 
 
@@ -36,6 +39,7 @@ def start(config: Config) -> None:
     _thread("masters", protocol.MASTERS_PERIOD, lambda: renew_masters(node))
     _thread("uploads", _CLEAN_PERIOD, lambda: clean_uploads(node))
     _thread("targets", _WATCH_PERIOD, lambda: watch_targets(node))
+    _thread("sessions", _SESSIONS_PERIOD, lambda: note_sessions(node))
 
 
 def check(config: Config) -> Backend:
@@ -70,6 +74,7 @@ def build(config: Config) -> Node:
             Layout(config.root).node_jobs,
             waiting=max(1, config.serve_threads // 2),
         ),
+        sessions=Sessions(Layout(config.root).node_sessions),
     )
     try:
         for name in node.images.clean():
@@ -91,6 +96,11 @@ def build(config: Config) -> Node:
 def renew_masters(node: Node) -> None:
     """One turn of the masters thread."""
     node.masters.renew()
+
+
+def note_sessions(node: Node) -> None:
+    """One turn of the sessions thread: who has come and gone."""
+    node.targets()
 
 
 def clean_uploads(node: Node) -> None:

@@ -16,6 +16,7 @@ def _at(path: str) -> str:
 urlpatterns = [
     re_path(_at(protocol.HEALTHZ), endpoint(get=api.healthz), name="healthz"),
     re_path(_at(protocol.CAPABILITIES), endpoint(get=api.capabilities)),
+    re_path(_at(protocol.HEALTH), endpoint(get=api.node_health)),
     re_path(_at(protocol.MASTERS), endpoint(get=api.masters)),
     re_path(_at(protocol.LUN), endpoint(get=api.lun_list, delete=api.target_delete)),
     re_path(_at(protocol.LUN_DISK), endpoint(post=api.disk_create)),

@@ -113,6 +113,11 @@ class Layout:
         return self.state / "node-jobs"
 
     @property
+    def node_sessions(self) -> Path:
+        """Since when who is logged in to a storage node."""
+        return self.state / "node-sessions.json"
+
+    @property
     def run(self) -> Path:
         """Sockets, stamps and pid files of running parts."""
         return self.state / "run"

@@ -36,6 +36,7 @@ def choose(config: Config) -> Backend:
         base_iqn=config.iqn_base,
         control_port=config.stgt_control_port,
         socket=config.stgt_socket,
+        portal=config.iscsi_portal,
     )
     if wanted != protocol.AUTO:
         named: Backend = lio if wanted == protocol.LIO else stgt

@@ -71,6 +71,14 @@ class Backend(ABC):
     def settle(self) -> None:  # noqa: B027
         """Do what a change had to leave until a target has no session; asked for while `unsettled`."""
 
+    def incarnation(self) -> str:
+        """Which life of the target system this is: another text after it was started again. Never fails."""
+        return ""
+
+    def stranger(self) -> str | None:
+        """Why the target system that answers is not the one that this node was told of; None where it is."""
+        return None
+
     def export(self, export: Export) -> None:
         """Make one target, or raise why not."""
         error = self.export_all([export])[export.iqn]

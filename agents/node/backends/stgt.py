@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from agents import protocol
+from agents.node.backends import daemon
 from agents.node.backends.base import Backend, Export, in_use, same, shown_as
 from agents.node.backends.stgtaccess import Doors
 from agents.node.backends.tgtadm import (
@@ -20,10 +22,12 @@ from agents.node.backends.tgtadm import (
     parse,
 )
 from agents.protocol import Target
+from ipxeready.conf import Endpoint
 from ipxeready.errors import ApplicationError, Conflict, UpstreamFailed
 
 _LUN = str(protocol.LUN_NUMBER[protocol.STGT])
 _MAX_TID = 65535
+_ANY = {"0.0.0.0", "::"}  # noqa: S104 - told apart from addresses, not listened at
 #: A busy target may refuse even a forced deletion for a moment.
 _FORCE_TRIES = 60
 _FORCE_WAIT = 0.05
@@ -37,9 +41,15 @@ class StgtBackend(Backend):
     persistent = False
 
     def __init__(
-        self, *, base_iqn: str, control_port: int, socket: Path | None
+        self,
+        *,
+        base_iqn: str,
+        control_port: int,
+        socket: Path | None,
+        portal: Endpoint,
     ) -> None:
         self._base = base_iqn
+        self._portal = portal
         self._tgtadm = Tgtadm(control_port=control_port, socket=socket)
         self._doors = Doors(self._tgtadm, self._ours)
 
@@ -56,6 +66,35 @@ class StgtBackend(Backend):
     def foreign(self) -> int:
         """Targets outside our base."""
         return sum(not self._ours(iqn) for iqn in self._show())
+
+    def incarnation(self) -> str:
+        """The process behind the control socket, and when it began."""
+        return daemon.life(self._tgtadm.socket)
+
+    def stranger(self) -> str | None:
+        """The process behind the control socket must be a tgtd, and serve the portal that machines are sent to."""
+        name = daemon.name(self._tgtadm.socket)
+        if name not in ("", "tgtd"):
+            return (
+                f"behind {self._tgtadm.socket} is {name}, not tgtd; compare IPXE_STGT_SOCKET and "
+                "IPXE_STGT_CONTROL_PORT with how tgtd was started"
+            )
+        shown = self._tgtadm.run("show", "portal")
+        portals = [
+            (host.strip("[]"), int(port))
+            for host, port in re.findall(r"^Portal: (\S+):(\d+),", shown, re.MULTILINE)
+        ]
+        if not any(
+            port == self._portal.port
+            and (host == self._portal.host or {host, self._portal.host} & _ANY)
+            for host, port in portals
+        ):
+            there = ", ".join(str(Endpoint(*found)) for found in portals) or "nowhere"
+            return (
+                f"the tgtd behind {self._tgtadm.socket} listens at {there}, not at the {self._portal} of "
+                "IPXE_ISCSI_PORTAL: it may be another one; compare both with how tgtd was started"
+            )
+        return None
 
     def export_all(
         self, exports: Sequence[Export]

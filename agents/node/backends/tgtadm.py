@@ -17,6 +17,11 @@ from ipxeready.storage import iqn as iqns
 TIMEOUT = 10.0
 #: After a call that never came back, others fail at once for so long instead of piling up.
 _PAUSE = 5.0
+#: Nobody waits behind a call that has been running for so long.
+_SLOW = 5.0
+#: The limit of a call that tries whether a tgtd that hung answers again.
+_RETRY = 2.0
+_SOCKET = "/var/run/tgtd/socket"
 
 EXISTS = "exists"
 MISSING = "missing"
@@ -50,39 +55,47 @@ class TgtError(UpstreamFailed):
 
 
 class Tgtadm:
-    """Calls of tgtadm on one tgtd: its control port (`-C`) and its socket."""
+    """Calls of tgtadm on one tgtd: its control port (`-C`) and its socket.
+
+    tgtd answers one call after the other. One that hangs must not gather callers: they would be all the threads
+    that the node has.
+    """
 
     def __init__(self, *, control_port: int, socket: Path | None) -> None:
         self._prefix = ["tgtadm", "-C", str(control_port), "--lld", "iscsi"]
         self._environment = {**os.environ, "LC_ALL": "C"}
         if socket is not None:
             self._environment["TGT_IPC_SOCKET"] = str(socket)
+        #: Where tgtd listens for tgtadm.
+        self.socket = f"{socket or _SOCKET}.{control_port}"
         self._guard = threading.Lock()
         self._until = 0.0
+        self._hung = False
+        """Some call got no answer, and none has got one since."""
+        self._running: dict[object, float] = {}
+        """Calls under way, by when they began."""
 
     def run(self, operation: str, mode: str, *arguments: str) -> str:
         """The output of one call; TgtError when tgtd says no, Unavailable when it does not answer."""
-        with self._guard:
-            if time.monotonic() < self._until:
-                raise Unavailable(
-                    "tgtd did not answer a moment ago; trying again shortly."
-                )
         command = [*self._prefix, "--op", operation, "--mode", mode, *arguments]
+        call = object()
+        limit = self._begin(call)
         try:
             done = subprocess.run(
                 command,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=TIMEOUT,
+                timeout=limit,
                 check=False,
             )
         except subprocess.TimeoutExpired:
             with self._guard:
                 self._until = time.monotonic() + _PAUSE
+                self._hung = True
             # Not "from": that error's words are the arguments, which may hold a secret.
             raise Unavailable(
-                f"tgtd did not answer within {TIMEOUT:g} s; look at its process on this node.",
+                f"tgtd did not answer within {limit:g} s; look at its process on this node.",
                 code="stgt.hung",
             ) from None
         except OSError as error:
@@ -90,6 +103,11 @@ class Tgtadm:
                 f"tgtadm cannot be started ({error.strerror}); install the package tgt.",
                 code="stgt.missing",
             ) from error
+        finally:
+            with self._guard:
+                del self._running[call]
+        with self._guard:
+            self._hung = False
         if done.returncode == 0:
             return done.stdout.decode(errors="surrogateescape")
         words = done.stderr.decode(errors="replace").strip().removeprefix("tgtadm: ")
@@ -102,6 +120,23 @@ class Tgtadm:
         raise TgtError(
             f"tgtd refused {operation} {mode}: {words}", _WORDS.get(words, REFUSED)
         )
+
+    def _begin(self, call: object) -> float:
+        """Note a call and return its limit in seconds; Unavailable where it would only wait behind one that hangs."""
+        now = time.monotonic()
+        with self._guard:
+            oldest = now - min(self._running.values(), default=now)
+            if (
+                now < self._until
+                or oldest > _SLOW
+                or (self._hung and self._running)  # one at a time tries again
+            ):
+                raise Unavailable(
+                    "tgtd did not answer a moment ago; trying again shortly.",
+                    code="stgt.hung",
+                )
+            self._running[call] = now
+            return min(TIMEOUT, _RETRY) if self._hung else TIMEOUT
 
 
 class Shown:

@@ -40,6 +40,7 @@ def make_lab(tmp_path: Path, settings: Any) -> Iterator[Callable[..., Lab]]:
         if tgtd:
             environment["IPXE_STGT_SOCKET"] = str(tgtd.socket)
             environment["IPXE_STGT_CONTROL_PORT"] = str(tgtd.control_port)
+            environment["IPXE_ISCSI_PORTAL"] = f"127.0.0.1:{tgtd.port}"
         config = conf.load(environment)
         use(config)
         node = startup.build(config)
