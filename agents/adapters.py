@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agents.models import Agent
+from agents.protocol import OFF
 from agents.validators import (
+    check_access,
     check_agent_id,
     check_base_url,
     check_iscsi_server,
@@ -25,7 +27,7 @@ from ipxeready.storage.yamlrecords import YamlText
 T = TypeVar("T")
 
 #: Fields of a record in the order in which we write them.
-FIELDS = ("base_url", "token", "iscsi_server", "role", "tags", "enabled")
+FIELDS = ("base_url", "token", "iscsi_server", "role", "tags", "enabled", "access")
 DEFAULT_ROLE = {"disk": True, "cd": False}
 
 
@@ -87,6 +89,8 @@ def agent_from(key: str, data: dict[str, Any]) -> Agent:
             key, "tags", check_tags, [_text(key, "tags", tag) for tag in tags or []]
         ),
         enabled=_flag(key, "enabled", data.get("enabled"), True),
+        # Nothing said: a node that was there before access control stays as it was.
+        access=_access(key, data.get("access")),
         data={name: value for name, value in data.items() if name != "token"},
     )
 
@@ -102,6 +106,13 @@ def _role(key: str, value: Any) -> dict[str, bool]:
         name: _flag(key, f"role.{name}", value.get(name), default)
         for name, default in DEFAULT_ROLE.items()
     }
+
+
+def _access(key: str, value: Any) -> str:
+    # `off` without quotes is text here, false what another YAML writer makes of it.
+    if value is None or value is False:
+        return OFF
+    return _checked(key, "access", check_access, _text(key, "access", value))
 
 
 def _flag(key: str, field: str, value: Any, default: bool) -> bool:

@@ -15,7 +15,7 @@ from ipxeready.actors import ADMINISTRATOR, Actor
 from ipxeready.web.actors import actor_of
 from ipxeready.web.admin import FileBackedAdmin
 
-_PLAIN = ("base_url", "iscsi_server", "tags", "enabled")
+_PLAIN = ("base_url", "iscsi_server", "tags", "enabled", "access")
 
 
 @admin.register(Agent)
@@ -32,10 +32,12 @@ class AgentAdmin(FileBackedAdmin):
         "role_cd",
         "words",
         "enabled",
+        "access",
     )
-    list_filter = ("enabled", "role_disk", "role_cd")
+    list_filter = ("enabled", "access", "role_disk", "role_cd")
     search_fields = ("id", "base_url", "iscsi_server")
     ordering = ("id",)
+    change_form_template = "agents/change_form.html"
     fields = (
         "id",
         "base_url",
@@ -45,6 +47,7 @@ class AgentAdmin(FileBackedAdmin):
         "role_cd",
         "tags",
         "enabled",
+        "access",
     )
 
     @admin.display(description=_("tags"))

@@ -108,13 +108,17 @@ class AgentDetail(ApiView):
                 f"{', '.join(AgentChangeSerializer().fields)}",
                 code="agent.nothing",
             )
+        before = selectors.agent_find(agent_id)
         agent = services.agent_update(
             actor=self.actor,
             agent_id=agent_id,
             token=data.pop("token", None) or "",
             **data,
         )
-        return Response(agent_shown(agent))
+        shown = agent_shown(agent)
+        if before is not None and before.access != agent.access:
+            shown["warnings"] = [services.only_new_targets(agent)]
+        return Response(shown)
 
     @extend_schema(responses=_ANY)
     def delete(self, request: Request, agent_id: str) -> Response:

@@ -9,6 +9,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 
+from agents.choices import AccessMode
 from agents.models import Agent
 from agents.protocol import CD, DISK
 from ipxeready.errors import Invalid
@@ -35,11 +36,14 @@ class FlagFilter(django_filters.Filter):
 
 
 class AgentFilter(django_filters.FilterSet):
-    """By role, tag, whether it is enabled, and by text."""
+    """By role, tag, access, whether it is enabled, and by text."""
 
     enabled = FlagFilter()
     role = django_filters.ChoiceFilter(
         choices=[(DISK, DISK), (CD, CD)], method="with_role"
+    )
+    access = django_filters.ChoiceFilter(
+        choices=[(mode, mode) for mode in AccessMode.values]
     )
     tag = django_filters.CharFilter(method="with_tag")
     search = django_filters.CharFilter(method="with_text")

@@ -8,6 +8,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import Agent
+from agents.protocol import ACL
 
 if TYPE_CHECKING:  # Django's class takes a parameter in its stubs only
     _ModelForm = forms.ModelForm[Agent]
@@ -61,15 +62,21 @@ class AgentForm(_ModelForm):
             "role_cd",
             "tags",
             "enabled",
+            "access",
         )
         help_texts = {
             "base_url": _("http://host:4840 of the node's agent."),
             "iscsi_server": _("As machines reach it; empty means the host above."),
+            "access": _(
+                "Who may log in to targets that are made from now on, for workers without a setting "
+                "of their own. Those that are there keep theirs until you apply it to them."
+            ),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if not self.instance._state.adding:
-            self.fields["token"].help_text = _(
-                "Leave it empty to keep the present one."
-            )
+        if self.instance._state.adding:
+            # The row's default is what a file without a word means; a new node is closed.
+            self.initial["access"] = ACL
+            return
+        self.fields["token"].help_text = _("Leave it empty to keep the present one.")

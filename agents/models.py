@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from agents.choices import AccessMode
 from ipxeready.index.models import IndexedModel
 
 
@@ -22,6 +23,14 @@ class Agent(IndexedModel):
     role_cd = models.BooleanField(_("install CDs"), default=False)
     tags = models.JSONField(_("tags"), default=list, blank=True)
     enabled = models.BooleanField(_("enabled"), default=True, db_index=True)
+    #: For targets of workers that say nothing themselves.
+    access = models.CharField(
+        _("access"),
+        max_length=8,
+        choices=AccessMode.choices,
+        default=AccessMode.OFF,
+        db_index=True,
+    )
     data = models.JSONField(default=dict, editable=False)
 
     class Meta:

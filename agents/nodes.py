@@ -153,6 +153,7 @@ def lun_disk_check(
         filename=None
         if filename is None
         else check_filename(filename, suffix=IMAGE_SUFFIX, field="filename"),
+        access=_of_nobody(agent),
     )
     check_named_node(agent, DISK)
     return agent, request
@@ -186,7 +187,10 @@ def lun_create_cd(
     actor.require(OPERATOR)
     agent = selectors.agent_get(agent_id)
     request = CdRequest(
-        iso=protocol.check_iso(iso), iqn=None if iqn is None else check_iqn(iqn)
+        iso=protocol.check_iso(iso),
+        iqn=None if iqn is None else check_iqn(iqn),
+        # An ISO under its own name is for all machines.
+        access=None if iqn is None else _of_nobody(agent),
     )
     check_named_node(agent, CD)
     with _audited(actor, "lun.create_cd", agent=agent.id, **request.told()):
@@ -240,10 +244,15 @@ def lun_scan(*, actor: Actor, agent_id: str) -> ScanResult:
     actor.require(OPERATOR)
     agent = selectors.agent_get(agent_id)
     with _audited(actor, "lun.scan", agent=agent.id) as note:
-        result = NodeClient(agent).scan()
+        result = NodeClient(agent).scan(_of_nobody(agent))
         note["created"] = len(result["created"])
         note["skipped"] = len(result["skipped"])
     return {"created": result["created"], "skipped": result["skipped"]}
+
+
+def _of_nobody(agent: Agent) -> str:
+    """The access to a target that belongs to no worker: there is no secret for it, so chap is acl there."""
+    return protocol.ACL if agent.access == protocol.CHAP else agent.access
 
 
 def words_of(error: ApplicationError) -> str:

@@ -45,6 +45,7 @@ class AgentChangeSerializer(StrictSerializer):
         child=serializers.CharField(max_length=63), required=False
     )
     enabled = FlagField(required=False)
+    access = serializers.CharField(required=False, max_length=16)
 
 
 class AgentCreateSerializer(AgentChangeSerializer):
@@ -113,4 +114,5 @@ def agent_shown(agent: Agent) -> dict[str, Any]:
         "role": {"disk": agent.role_disk, "cd": agent.role_cd},
         "tags": agent.tags,
         "enabled": agent.enabled,
+        "access": agent.access,
     }

@@ -9,7 +9,9 @@ from agents import selectors
 from agents.adapters import DEFAULT_ROLE
 from agents.client import expand_token, probe
 from agents.models import Agent
+from agents.protocol import ACL
 from agents.validators import (
+    check_access,
     check_agent_id,
     check_base_url,
     check_iscsi_server,
@@ -43,8 +45,9 @@ def agent_register(
     role: Mapping[str, bool] | None = None,
     tags: list[str] | None = None,
     enabled: bool = True,
+    access: str | None = None,
 ) -> Agent:
-    """Add a storage node to the registry."""
+    """Add a storage node to the registry; a new one admits each worker to its own targets only (acl)."""
     actor.require(ADMINISTRATOR)
     name = check_agent_id(agent_id)
     if name in _RESERVED:
@@ -56,6 +59,7 @@ def agent_register(
         "role": _role(role, DEFAULT_ROLE),
         "tags": check_tags(tags or []),
         "enabled": bool(enabled),
+        "access": ACL if access is None else check_access(access),
     }
     with index.writing(actor=actor, op="agent.register") as tx:
         if tx.yaml("agents").get(name) is not None:
@@ -79,8 +83,12 @@ def agent_update(
     role: Mapping[str, bool] | None = None,
     tags: list[str] | None = None,
     enabled: bool | None = None,
+    access: str | None = None,
 ) -> Agent:
-    """Change what is given; an empty token keeps the old one, towards another address for administrators only."""
+    """Change what is given; an empty token keeps the old one, towards another address for administrators only.
+
+    `access` holds for targets that are made from now on; those that are there keep theirs.
+    """
     actor.require(OPERATOR)
     changes: dict[str, Any] = {}
     if base_url is not None:
@@ -93,6 +101,8 @@ def agent_update(
         changes["tags"] = check_tags(tags)
     if enabled is not None:
         changes["enabled"] = bool(enabled)
+    if access is not None:
+        changes["access"] = check_access(access)
     name = str(agent_id).lower()
     with index.writing(actor=actor, op="agent.update") as tx:
         record = _existing(tx, name)
@@ -126,6 +136,15 @@ def agent_update(
             **_told({field: changes[field] for field in changed}),
         )
     return selectors.agent_get(name)
+
+
+def only_new_targets(agent: Agent) -> str:
+    """What to know after a change of a node's access, and what to do about the targets that are there."""
+    return (
+        f"access {agent.access} holds for targets that are made from now on; those that are on "
+        f"{agent.id} keep theirs. POST /agents/{agent.id}/access, the node's page or `manage.py "
+        f"access {agent.access} --node {agent.id}` sets them too"
+    )
 
 
 def agent_delete(*, actor: Actor, agent_id: str) -> str:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from agents import protocol
 from ipxeready.errors import Invalid
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -139,6 +140,16 @@ def check_sent_token(text: Any, field: str = "token") -> str:
             field=field,
         )
     return value
+
+
+def check_access(value: Any, field: str = "access") -> str:
+    """Who may log in to targets: off, acl or chap, lower-cased."""
+    mode = str(value).strip().lower()
+    if mode not in protocol.ACCESS:
+        raise Invalid(
+            f"{_short(value)} must be one of {', '.join(protocol.ACCESS)}", field=field
+        )
+    return mode
 
 
 def variable_of(token: str) -> str | None:

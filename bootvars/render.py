@@ -39,7 +39,22 @@ def script(answer: Answer) -> str:
                     )
                 )
             lines.append(f"set {name} {text}")
+        lines += _login(answer)
     return "\n".join(["#!ipxe", *lines, ""])
+
+
+def _login(answer: Answer) -> list[str]:
+    """With these settings iPXE offers CHAP and none, so that targets without it still open."""
+    if answer.credentials is not None:
+        return [
+            f"set username {answer.credentials.username}",
+            f"set password {answer.credentials.secret}",
+        ]
+    if answer.withheld is not None:
+        return [
+            f"echo {message(f'No login secret for this machine: {answer.withheld}')}"
+        ]
+    return []
 
 
 def as_json(answer: Answer) -> dict[str, str | int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 
+from agents.protocol import Chap
 from agents.selectors import agent_find, iscsi_sep, iscsi_server_of
+from bootvars.credentials import Caller, Withheld, asked_for, credentials
 from bootvars.notes import note
 from bootvars.registration import RegistrationFull, register
 from bootvars.runtime import auto_register_enabled
@@ -26,6 +28,10 @@ class Answer:
     worker: str | None = None
     values: dict[str, str | int] = field(default_factory=dict)
     refused: str | None = None
+    #: Never in JSON, never kept, never shown.
+    credentials: Chap | None = field(default=None, repr=False)
+    #: Why it is not told a secret that it needs.
+    withheld: str | None = None
     #: Depends on nothing but the files: may be given again while they stand.
     plain: bool = False
 
@@ -40,7 +46,12 @@ class Refused(Exception):
 
 
 def boot_vars(
-    *, actor: Actor, macs: list[str], hostnames: list[str], changes: bool = True
+    *,
+    actor: Actor,
+    macs: list[str],
+    hostnames: list[str],
+    changes: bool = True,
+    caller: Caller | None = None,
 ) -> Answer:
     """The boot variables for a request; never raises ApplicationError. `changes` False (HEAD): nothing is written."""
     mac: str | None = None
@@ -48,8 +59,10 @@ def boot_vars(
         mac = _one_mac(macs)
         hostname = _one_hostname(hostnames)
         if mac is None:
-            return _by_hostname(hostname)
-        return _by_mac(actor, mac, hostname, changes, sent=hostnames)
+            answer, bound = _by_hostname(hostname), None
+        else:
+            answer, bound = _by_mac(actor, mac, hostname, changes, sent=hostnames)
+        return _with_credentials(actor, answer, bound, changes, caller or Caller())
     except Refused as error:
         if changes:
             note(actor, "boot.refused", error.reason, mac=mac)
@@ -60,6 +73,38 @@ def boot_vars(
         elif changes:
             note(actor, "boot.refused", error.message)
         return Answer(refused=error.message)
+
+
+def _with_credentials(
+    actor: Actor, answer: Answer, mac: str | None, changes: bool, caller: Caller
+) -> Answer:
+    """The answer with the machine's secret where it needs one, or with the reason why it is not told."""
+    worker = _worker_named(answer.worker) if answer.worker else None
+    if worker is None or not asked_for(worker, _there(worker)):
+        return answer
+    # What it is told depends on who asks, from where and when: never given to the next one.
+    answer = replace(answer, plain=False)
+    if not changes or not caller.script:
+        return answer
+    try:
+        return replace(answer, credentials=credentials(worker, mac, caller))
+    except Withheld as error:
+        note(
+            actor,
+            "boot.no_secret",
+            error.reason,
+            mac=mac,
+            about=f"{worker.worker_id}: {error.reason}",
+            worker_id=worker.worker_id,
+        )
+        return replace(answer, withheld=error.reason)
+
+
+def _there(worker: Worker) -> list[Disk | Cd]:
+    """The disks and the CD that the machine could log in to."""
+    disks = [disk for disk in selectors.disks_of(worker.worker_id) if not disk.status]
+    cd = selectors.cd_of(worker.worker_id)
+    return [*disks, *([cd] if cd else [])]
 
 
 def _one_mac(values: list[str]) -> str | None:
@@ -98,10 +143,11 @@ def _by_hostname(hostname: str | None) -> Answer:
 
 def _by_mac(
     actor: Actor, mac: str, hostname: str | None, changes: bool, *, sent: list[str]
-) -> Answer:
+) -> tuple[Answer, str | None]:
+    """The answer, and the MAC again where it is bound to that worker."""
     binding = selectors.binding_of(mac)
     if binding is None:
-        return _unbound(actor, mac, hostname, changes)
+        return _unbound(actor, mac, hostname, changes), None
     if not binding.hostname:
         raise Refused(
             "dhcp-hosts.conf has a line for this machine that gives it no hostname; mend that line"
@@ -121,12 +167,13 @@ def _by_mac(
     worker = _worker_named(binding.hostname)
     if worker is None:
         if not (changes and auto_register_enabled()):
-            return Answer()
+            return Answer(), None
         register(actor, mac)
         worker = _worker_named(binding.hostname)
     if worker is None:
-        return Answer()
-    return Answer(worker.hostname, _values(worker, bound=True), plain=not stale)
+        return Answer(), None
+    values = _values(worker, bound=True)
+    return Answer(worker.hostname, values, plain=not stale), mac
 
 
 def _unbound(actor: Actor, mac: str, hostname: str | None, changes: bool) -> Answer:

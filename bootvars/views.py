@@ -10,6 +10,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 
 from agents import seen
+from bootvars.credentials import Caller
 from bootvars.render import as_json, script
 from bootvars.services import Answer, boot_vars
 from ipxeready import index
@@ -44,7 +45,7 @@ def view(request: HttpRequest) -> HttpResponse:
         return _response(body, wants_json)
     _refresh()
     token = _token()
-    answer = _answer(request, macs, hostnames)
+    answer = _answer(request, macs, hostnames, wants_json)
     body = _body(answer, wants_json)
     if answer.plain and token is not None:
         _keep(token, key, body)
@@ -83,13 +84,16 @@ def _body(answer: Answer, wants_json: bool) -> bytes:
     return text.encode("ascii", "replace")
 
 
-def _answer(request: HttpRequest, macs: list[str], hostnames: list[str]) -> Answer:
+def _answer(
+    request: HttpRequest, macs: list[str], hostnames: list[str], wants_json: bool
+) -> Answer:
     try:
         return boot_vars(
             actor=firmware(client_address(request)),
             macs=macs,
             hostnames=hostnames,
             changes=request.method == "GET",
+            caller=Caller.of(request.META, script=not wants_json),
         )
     except Exception:
         # Firmware must never see an error page: the machine says what to do and tries again.

@@ -19,6 +19,8 @@ BACKENDS: Final = ("stgt", "lio", "files", "auto")
 REFLINK: Final = ("auto", "never")
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 DNSMASQ_PIDFILE: Final = Path("/run/dnsmasq.pid")
+#: Where Debian's dnsmasq keeps its leases.
+DNSMASQ_LEASES: Final = Path("/var/lib/misc/dnsmasq.leases")
 
 #: A unix socket's address has room for 107 bytes, and tgtd adds its control port.
 SOCKET_MAX: Final = 100
@@ -39,6 +41,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "IPXE_CP_AUTO_BOOT_TIMEOUT": "1000",
     "IPXE_CP_BOOT_MENU_TIMEOUT": "5000",
     "IPXE_CP_DNSMASQ_RELOAD": "pidfile:/run/dnsmasq.pid where that file is, else none",
+    "IPXE_CP_DNSMASQ_LEASES": "/var/lib/misc/dnsmasq.leases",
     "IPXE_CP_AGENT_TIMEOUT": "10",
     "IPXE_DISK_DIR": "IPXE_ROOT/images",
     "IPXE_IQN_BASE": "iqn.2026-07.com.controller",
@@ -101,6 +104,7 @@ class Config:
     auto_boot_timeout: int
     boot_menu_timeout: int
     dnsmasq_reload_set: Reload | None
+    dnsmasq_leases: Path
     agent_timeout: float
     disk_dir: Path
     iqn_base: str
@@ -284,6 +288,7 @@ def load(environ: Mapping[str, str]) -> Config:
             "IPXE_CP_BOOT_MENU_TIMEOUT", 5000, 0, day, "milliseconds"
         ),
         dnsmasq_reload_set=read.reload("IPXE_CP_DNSMASQ_RELOAD"),
+        dnsmasq_leases=read.path("IPXE_CP_DNSMASQ_LEASES", DNSMASQ_LEASES),
         agent_timeout=read.seconds("IPXE_CP_AGENT_TIMEOUT", 10, 600),
         disk_dir=read.path("IPXE_DISK_DIR", root / "images"),
         iqn_base=read.iqn_base("IPXE_IQN_BASE", "iqn.2026-07.com.controller"),

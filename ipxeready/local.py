@@ -122,6 +122,8 @@ class Here:
         environ = {**self.environ, "IPXE_MODE": conf.CONTROL}
         if dhcp and not self.control.dnsmasq_reload_set:
             environ["IPXE_CP_DNSMASQ_RELOAD"] = f"pidfile:{self._pidfile}"
+        if dhcp:
+            environ["IPXE_CP_DNSMASQ_LEASES"] = str(self._leasefile)
         control = self._child("control", python, environ)
         self._wait(control, lambda: answers(self.url))
         if dhcp:
@@ -190,6 +192,10 @@ class Here:
     def _pidfile(self) -> Path:
         return self.layout.run / "dnsmasq.pid"
 
+    @property
+    def _leasefile(self) -> Path:
+        return self.layout.run / "dnsmasq.leases"
+
     def _dhcp(self) -> list[str] | None:
         """The command of our dnsmasq, when it is asked for."""
         interface, span = self.environ.get("IFACE", ""), self.environ.get("RANGE", "")
@@ -208,7 +214,7 @@ class Here:
             self.layout,
             interface=interface,
             dhcp_range=span,
-            lease_file=self.layout.run / "dnsmasq.leases",
+            lease_file=self._leasefile,
             pid_file=self._pidfile,
         )
 

@@ -78,6 +78,7 @@ def _prepare_control(config: Config, layout: Layout) -> None:
     for path, default, mode in (
         (layout.agents_yml, "agents: {}\n", _SECRET),
         (layout.users_yml, "users: {}\n", _SECRET),
+        (layout.chap_secrets_yml, "secrets: {}\n", _SECRET),
         (layout.workers_yml, "workers: {}\n", _PLAIN),
         (layout.settings_json, "{}\n", _PLAIN),
         (layout.operations, "", _PLAIN),

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Count
 
+from agents.protocol import ACCESS, OFF
 from ipxeready.errors import ApplicationError
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import Fault, YamlSource
@@ -22,7 +23,16 @@ from workers.validators import check_worker_id
 
 _SERIAL = re.compile(r"worker-([0-9]{1,15})")
 #: Fields of a record in the order in which we write them.
-FIELDS = ("hostname", "arch", "state", "default_os", "boot", "disks", "cd")
+FIELDS = (
+    "hostname",
+    "arch",
+    "state",
+    "access",
+    "default_os",
+    "boot",
+    "disks",
+    "cd",
+)
 
 
 def serial(name: str) -> int | None:
@@ -34,7 +44,7 @@ def serial(name: str) -> int | None:
 def normalized(record: dict[str, Any]) -> dict[str, Any]:
     """A record with all fields: the old single `disk` becomes a list, the state is derived, unknown keys stay.
 
-    `default_os` and `boot` are there only when they say something.
+    `access`, `default_os` and `boot` are there only when they say something.
     """
     rest = {k: v for k, v in record.items() if k not in FIELDS and k != "disk"}
     disks, single = record.get("disks"), record.get("disk")
@@ -51,6 +61,8 @@ def normalized(record: dict[str, Any]) -> dict[str, Any]:
         "arch": record.get("arch") or "x86_64",
         "state": derived_state(disks, record.get("cd")),
     }
+    if record.get("access") is not None:
+        full["access"] = record["access"]
     if record.get("default_os"):
         full["default_os"] = record["default_os"]
     if record.get("boot"):
@@ -176,6 +188,7 @@ def worker_rows(key: str, record: dict[str, Any]) -> list[IndexedModel]:
         hostname=hostname,
         arch=_text(record["arch"])[:32],
         state=record["state"],
+        access=_access(key, "access", record.get("access")),
         default_os=_choice(key, "default_os", record.get("default_os"), OSES),
         menu_default=menu_default,
         menu_timeout=timeout,
@@ -224,6 +237,8 @@ def _disks(key: str, disks: Any) -> list[IndexedModel]:
                 backing=_text(disk.get("backing") or ""),
                 status=status,
                 source=source if isinstance(source, dict) else {},
+                # Made before there was access control: open.
+                access=_access(key, f"{place}.access", disk.get("access")) or OFF,
             )
         )
     return rows
@@ -239,7 +254,13 @@ def _cd(key: str, cd: Any) -> Cd:
         iqn=check_iqn(_needed(key, "cd", cd, "iqn")),
         iso=_text(cd.get("iso") or ""),
         backing=_text(cd.get("backing") or ""),
+        access=_access(key, "cd.access", cd.get("access")) or OFF,
     )
+
+
+def _access(key: str, place: str, value: Any) -> str:
+    # `off` is text here, false what another YAML writer makes of it.
+    return OFF if value is False else _choice(key, place, value, ACCESS)
 
 
 def _text(value: Any) -> str:

@@ -16,7 +16,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from agents.selectors import agents_enabled_for_disks
+from agents.models import Agent
+from agents.selectors import agent_find, agents_enabled_for_disks
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import job_start, job_wait, refusal_of
@@ -24,14 +25,23 @@ from ipxeready.storage.iqn import OSES
 from ipxeready.storage.jobs import DONE, ENDED, Job
 from ipxeready.web.actors import actor_of
 from ipxeready.web.admin import FileBackedAdmin
-from workers import disks, jobs, selectors, services
+from workers import access_set, disks, jobs, selectors, services
+from workers.access import wanted
 from workers.filters import WorkerFilterSet
-from workers.forms import DiskForm, RemovalForm, WorkerForm
-from workers.models import Disk, Worker
+from workers.forms import (
+    AccessForm,
+    DiskForm,
+    NodeAccessForm,
+    RemovalForm,
+    WorkerForm,
+)
+from workers.models import Cd, Disk, Worker
 from workers.removal import Removal, disk_delete, worker_delete
 
 #: Seconds that the page of a new disk waits for it; what takes longer is followed on its job's page.
 PATIENCE = 3.0
+#: Targets that one page names in messages.
+_TOLD = 10
 
 
 class HasDiskFilter(admin.SimpleListFilter):
@@ -84,7 +94,7 @@ class WorkerAdmin(FileBackedAdmin):
     #: Deleting talks to nodes: its services take the lock for themselves.
     actions_hold_lock = False
     list_display = ("worker_id", "hostname", "mac", "state", "default_os", "disk_list")
-    list_filter = ("state", HasDiskFilter, DefaultSystemFilter)
+    list_filter = ("state", "access", HasDiskFilter, DefaultSystemFilter)
     search_fields = ("worker_id", "hostname")
     ordering = ("worker_id",)
     actions = None
@@ -158,12 +168,24 @@ class WorkerAdmin(FileBackedAdmin):
             ),
         )
 
+    @admin.display(description=_("access"))
+    def access_now(self, obj: Worker) -> SafeString | str:
+        """The worker's own word, and what holds for each of its targets."""
+        own = obj.get_access_display() or _t("as the node of each target says")
+        things = selectors.things_of([obj.pk]).get(obj.pk, [])
+        lines = [(thing.iqn, _in_force(obj, thing)) for thing in things]
+        return format_html(
+            "{}<ul>{}</ul>",
+            own,
+            format_html_join("", "<li><code>{}</code> {}</li>", lines),
+        )
+
     # --- forms ---------------------------------------------------------------
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Identity first; what boots once the worker is there."""
         if obj is None:
             return ("worker_id", "mac", "hostname")
-        shown = ("worker_id", "hostname", "arch", "state")
+        shown = ("worker_id", "hostname", "arch", "state", "access_now")
         boot = ("default_os", "menu_default", "menu_timeout")
         if not self.has_change_permission(request, obj):
             return (*shown, "disk_names", "mac", *boot)
@@ -173,7 +195,7 @@ class WorkerAdmin(FileBackedAdmin):
         """The id is the key, the name is in targets and images."""
         if obj is None:
             return ()
-        return ("worker_id", "hostname", "arch", "state", "disk_table")
+        return ("worker_id", "hostname", "arch", "state", "access_now", "disk_table")
 
     def service_create(self, actor: Actor, data: dict[str, Any]) -> Worker:
         """Register an identity."""
@@ -217,6 +239,16 @@ class WorkerAdmin(FileBackedAdmin):
                 view(self.disk_remove),
                 name="workers_worker_disk_delete",
             ),
+            path(
+                "<path:worker_id>/access/",
+                view(self.access_page),
+                name="workers_worker_access",
+            ),
+            path(
+                "of-node/<str:agent_id>/set-access/",
+                view(self.node_access_page),
+                name="workers_worker_node_access",
+            ),
         ]
         return mine + super().get_urls()
 
@@ -235,7 +267,9 @@ class WorkerAdmin(FileBackedAdmin):
                 **self.admin_site.each_context(request),
                 "opts": self.opts,
                 "title": title,
-                "worker": worker,
+                "list_url": reverse("admin:workers_worker_changelist"),
+                "back_url": reverse("admin:workers_worker_change", args=[worker.pk]),
+                "about": worker.pk,
                 "form": form,
                 **context,
             },
@@ -341,6 +375,115 @@ class WorkerAdmin(FileBackedAdmin):
             danger=True,
         )
 
+    # --- access ----------------------------------------------------------------
+    def access_page(self, request: HttpRequest, worker_id: str) -> HttpResponse:
+        """Who may log in to this worker's targets."""
+        worker = self._worker(request, worker_id)
+        form = AccessForm(request.POST or None, initial={"access": worker.access})
+        if request.method == "POST" and form.is_valid():
+            data = form.cleaned_data
+            try:
+                record = access_set.worker_access_set(
+                    actor=actor_of(request),
+                    worker_id=worker.pk,
+                    access=data["access"] or None,
+                    force=data["force"],
+                    rotate=data["rotate"],
+                )
+            except ApplicationError as error:
+                form.add_error(
+                    error.field if error.field in form.fields else None, error.message
+                )
+            else:
+                self._say_kept(request, record["kept"])
+                text = _t("The access was set.")
+                self.message_user(request, text, messages.SUCCESS)
+                return self._back(worker)
+        title = _t("Access to the targets of %(worker)s") % {"worker": worker.pk}
+        return self._page(
+            request,
+            worker,
+            title,
+            form,
+            notes=_what_access_means(),
+            submit=_t("Set the access"),
+        )
+
+    def node_access_page(self, request: HttpRequest, agent_id: str) -> HttpResponse:
+        """Who may log in to a node's targets: first what changes and what stays, then it is done."""
+        agent = agent_find(agent_id)
+        if agent is None:
+            raise Http404
+        if not request.user.has_perm("agents.change_agent"):
+            raise PermissionDenied
+        form = NodeAccessForm(request.POST or None, initial={"access": agent.access})
+        back = reverse("admin:agents_agent_change", args=[agent.pk])
+        context: dict[str, Any] = {"submit": _t("Show what changes")}
+        if request.method == "POST" and form.is_valid():
+            mode = form.cleaned_data["access"]
+            if request.POST.get("confirmed") == mode:
+                done = self._set_node_access(request, agent, form)
+                if done:
+                    return HttpResponseRedirect(back)
+            changes, kept = access_set.agent_access_plan(agent, mode)
+            context = {
+                "goes_title": _t("These targets get access %(mode)s:") % {"mode": mode},
+                "goes": changes or [_t("none; it holds for new targets")],
+                "stays": [f"{entry['iqn']}: {entry['reason']}" for entry in kept],
+                "confirmed": mode,
+                "submit": _t("Set the access"),
+                "danger": True,
+            }
+        return TemplateResponse(
+            request,
+            "workers/form.html",
+            {
+                **self.admin_site.each_context(request),
+                "opts": agent._meta,
+                "title": _t("Access to the targets of node %(node)s")
+                % {"node": agent.pk},
+                "list_url": reverse("admin:agents_agent_changelist"),
+                "back_url": back,
+                "about": agent.pk,
+                "form": form,
+                "notes": _what_access_means(),
+                **context,
+            },
+        )
+
+    def _set_node_access(self, request: HttpRequest, agent: Agent, form: Form) -> bool:
+        try:
+            done = access_set.agent_access_set(
+                actor=actor_of(request),
+                agent_id=agent.pk,
+                access=form.cleaned_data["access"],
+                force=form.cleaned_data["force"],
+            )
+        except ApplicationError as error:
+            form.add_error(None, error.message)
+            return False
+        for entry in done["failed"][:_TOLD]:
+            text = f"{entry['iqn']}: {entry['error']}"
+            self.message_user(request, text, messages.ERROR)
+        self._say_kept(request, done["kept"])
+        text = _t("%(number)s targets were set, %(failed)s failed.") % {
+            "number": len(done["changed"]),
+            "failed": len(done["failed"]),
+        }
+        level = messages.WARNING if done["failed"] else messages.SUCCESS
+        self.message_user(request, text, level)
+        return True
+
+    def _say_kept(self, request: HttpRequest, kept: list[dict[str, str]]) -> None:
+        for entry in kept[:_TOLD]:
+            text = _t("%(iqn)s stays as it is: %(reason)s") % entry
+            self.message_user(request, text, messages.WARNING)
+        if len(kept) > _TOLD:
+            text = _t("%(number)s more stay as they are.") % {
+                "number": len(kept) - _TOLD
+            }
+            self.message_user(request, text, messages.WARNING)
+
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: Any = None
     ) -> HttpResponse:
@@ -376,6 +519,29 @@ class WorkerAdmin(FileBackedAdmin):
 
 def _status(disk: Disk) -> str:
     return f" ({disk.status})" if disk.status else ""
+
+
+def _in_force(worker: Worker, thing: Disk | Cd) -> str:
+    mode = wanted(worker, thing)
+    if mode == thing.access:
+        return mode
+    return _t("%(now)s, should be %(mode)s: set it again") % {
+        "now": thing.access,
+        "mode": mode,
+    }
+
+
+def _what_access_means() -> list[str]:
+    return [
+        _t(
+            "acl keeps out machines that call themselves by another name; chap also those that only "
+            "pretend to be this one. Neither encrypts: whoever listens on the network reads disks and secrets."
+        ),
+        _t(
+            "A machine that is connected stays connected. The secret is in config/chap-secrets.yml and "
+            "is shown nowhere; a changed one there is sent to the nodes when access is set again."
+        ),
+    ]
 
 
 def _what_goes(worker: Worker) -> list[str]:

@@ -13,15 +13,17 @@ from ipxeready.jobs.api import ACCEPTED, PREFER, LongView
 from ipxeready.web.pagination import AskedForPagination
 from ipxeready.web.serializers import no_body, parse_boolean, strict_query
 from ipxeready.web.views import ApiView
-from workers import cds, disks, jobs, selectors, services, status
+from workers import access_set, cds, disks, jobs, selectors, services, status
 from workers.filters import WorkerFilterSet
 from workers.removal import Removal, cd_delete, disk_delete, worker_delete
 from workers.serializers import (
+    AgentAccessSerializer,
     CdCreateSerializer,
     DefaultOsSerializer,
     DiskBatchSerializer,
     DiskCreateSerializer,
     MacSerializer,
+    WorkerAccessSerializer,
     WorkerCreateSerializer,
     WorkerRecordSerializer,
     WorkersDeleteSerializer,
@@ -137,6 +139,34 @@ class WorkerDefaultOsView(ApiView):
         data = self.checked(DefaultOsSerializer)
         return Response(
             services.worker_boot_set(actor=self.actor, worker_id=worker_id, **data)
+        )
+
+
+class WorkerAccessView(ApiView):
+    """Who may log in to a worker's targets."""
+
+    serializer_class = WorkerAccessSerializer
+
+    @extend_schema(request=WorkerAccessSerializer, responses=WorkerRecordSerializer)
+    def put(self, request: Request, worker_id: str) -> Response:
+        """Set it in the ledger and on the nodes; null is the nodes' own, `rotate` makes a new secret."""
+        data = self.checked(WorkerAccessSerializer)
+        return Response(
+            access_set.worker_access_set(actor=self.actor, worker_id=worker_id, **data)
+        )
+
+
+class AgentAccessView(ApiView):
+    """Who may log in to the targets of a node."""
+
+    serializer_class = AgentAccessSerializer
+
+    @extend_schema(request=AgentAccessSerializer, responses={200: dict[str, Any]})
+    def post(self, request: Request, agent_id: str) -> Response:
+        """Set it for new targets, and for those of all workers without a word of their own."""
+        data = self.checked(AgentAccessSerializer)
+        return Response(
+            access_set.agent_access_set(actor=self.actor, agent_id=agent_id, **data)
         )
 
 

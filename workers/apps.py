@@ -19,14 +19,16 @@ class WorkersConfig(AppConfig):
         from ipxeready.jobs.kinds import recover
         from ipxeready.startup import at_start, in_each_process
         from ipxeready.web.health import health_section
-        from workers import jobs, keeper, recovery
+        from workers import access, jobs, keeper, recovery
         from workers.adapters import WorkersSource
+        from workers.chapfile import ChapSecretsSource
         from workers.hostsfile import HostsSource
         from workers.selectors import differences, owners, workers_on
         from workers.settle import settle_all
 
         register(WorkersSource())
         register(HostsSource())
+        register(ChapSecretsSource())
         at_start(settle_all)
         in_each_process(keeper.start)
         recover(jobs.DISK, recovery.disk_ended, name=_("disk of a worker"))
@@ -34,7 +36,7 @@ class WorkersConfig(AppConfig):
         recover(
             jobs.DELETION, recovery.deletion_ended, name=_("deletion of many workers")
         )
-        health_section("differences", differences)
+        health_section("differences", lambda: [*differences(), *access.differences()])
         if workers_on not in IN_USE:
             IN_USE.append(workers_on)
         if owners not in OWNERS:

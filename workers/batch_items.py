@@ -9,6 +9,7 @@ from typing import Any
 
 from agents.models import Agent
 from agents.nodes import words_of
+from agents.protocol import Chap
 from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Invalid
 from ipxeready.jobs.watch import Watch, cancelled_before
@@ -25,6 +26,7 @@ class Item:
     worker_id: str
     agent_id: str
     disk: dict[str, Any] = field(default_factory=dict)
+    chap: Chap | None = field(default=None, repr=False)
     agent: Agent | None = None
     made: str | None = None
     how: dict[str, Any] = field(default_factory=dict)

@@ -221,7 +221,7 @@ class _Batch:
             ):
                 for item in items:
                     try:
-                        disk_reserve(tx, item.worker_id, item.disk)
+                        item.chap = disk_reserve(tx, item.worker_id, item.disk)
                     except ApplicationError as error:
                         item.error = error
         except ApplicationError as error:
@@ -266,7 +266,8 @@ class _Batch:
             raise left
         spec = dataclasses.replace(self.spec, name=item.disk["source"].get("name"))
         try:
-            return NodeClient(agent).create_disk(disk_request(spec, item.disk))
+            request = disk_request(spec, item.disk, item.chap)
+            return NodeClient(agent).create_disk(request)
         except NodeRefused:
             raise
         except ApplicationError as error:

@@ -6,6 +6,7 @@ what a crash leaves on a node is taken over by the next try.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePosixPath
@@ -32,6 +33,7 @@ from ipxeready.index import writing
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.inflight import claim
 from workers import selectors
+from workers.access import Granter, effective, granter, noted
 from workers.ledger import cd_put
 from workers.models import Worker
 from workers.settle import backing_of, target_of
@@ -49,6 +51,8 @@ def cd_attach(
     own = {disk.agent for disk in selectors.disks_of(worker.worker_id)}
     with claimed(worker.hostname):
         _refuse_present(worker.worker_id)
+        # Read under the claim, which a change of access takes too.
+        access = selectors.worker_get(worker.worker_id).access
         with (
             exported(
                 actor=actor,
@@ -57,6 +61,7 @@ def cd_attach(
                 iso=iso,
                 agent=agent,
                 own_nodes=own,
+                access=access,
             ) as cd,
             writing(actor=actor, op=_OP) as tx,
         ):
@@ -91,16 +96,20 @@ def exported(
     iso: str,
     agent: str | None = None,
     own_nodes: set[str] | None = None,
+    access: str = "",
 ) -> Iterator[dict[str, Any]]:
     """Export the ISO on a node (the one named, else the first that has it) and yield the record's `cd`.
+
+    `access` is the worker's own word about who may log in, empty where it has none.
 
     When the block fails, what this call made on the node is taken off again. Enter it claimed, and outside of a write.
     """
     iqn = iqns.cd_iqn(settings.IPXE.iqn_base, hostname)
     request = CdRequest(iso=iso, iqn=iqn)
+    give = granter(actor, worker_id, hostname, access)
     cd: dict[str, Any] = {"agent": agent or "", "iqn": iqn, "iso": iso, "backing": ""}
     try:
-        node, cd["backing"], made = _export(request, agent, own_nodes or set())
+        node, cd["backing"], made = _export(request, agent, own_nodes or set(), give)
     except ApplicationError as error:
         record_quietly(
             actor=actor,
@@ -110,7 +119,7 @@ def exported(
             error=error.message[:500],
         )
         raise
-    cd["agent"] = node.id
+    cd = noted({**cd, "agent": node.id}, effective(access, node))
     try:
         yield cd
     except ApplicationError as error:
@@ -140,18 +149,18 @@ def _same_still(worker: Worker) -> None:
 
 
 def _export(
-    request: CdRequest, named: str | None, own_nodes: set[str]
+    request: CdRequest, named: str | None, own_nodes: set[str], give: Granter
 ) -> tuple[Agent, str, bool]:
     """The node, the backing store, and whether this call made the target."""
     if named:
         agent = agent_get(named)
         scheduler.check_named_node(agent, role=protocol.CD, field="agent")
-        return agent, *_export_on(agent, request)
+        return agent, *_export_on(agent, request, give)
     able, passed, unreached = scheduler.cd_nodes(list(all_agents()), own_nodes)
     refused: list[NodeRefused] = []
     for agent in able:
         try:
-            return agent, *_export_on(agent, request)
+            return agent, *_export_on(agent, request, give)
         except NodeRefused as error:
             refused.append(error)
             passed[agent.id] = f"refused: {error.error}"
@@ -165,7 +174,9 @@ def _export(
     raise found
 
 
-def _export_on(agent: Agent, request: CdRequest) -> tuple[str, bool]:
+def _export_on(agent: Agent, request: CdRequest, give: Granter) -> tuple[str, bool]:
+    access, chap = give(agent)
+    request = dataclasses.replace(request, access=access, chap=chap)
     try:
         return NodeClient(agent).create_cd(request)["backing"], True
     except NodeRefused as error:
@@ -175,6 +186,8 @@ def _export_on(agent: Agent, request: CdRequest) -> tuple[str, bool]:
         target = target_of(agent, request.iqn or "")
         if target is None or not _carries(target, request.iso):
             raise
+        # Nor did anybody set its access since.
+        NodeClient(agent).set_access(target["iqn"], access, chap)
         return backing_of(target) or "", False
     except Unavailable as error:
         if error.extra.get("sent") is False:

@@ -14,7 +14,7 @@ from django.conf import settings
 from agents import protocol, scheduler
 from agents.models import Agent
 from agents.nodes import agent_create_disk
-from agents.protocol import DiskRequest
+from agents.protocol import OFF, Chap, DiskRequest
 from agents.selectors import agent_get
 from agents.selectors import agents as all_agents
 from audit.services import record_quietly
@@ -35,6 +35,7 @@ from ipxeready.storage.hostnames import warn_windows
 from ipxeready.storage.inflight import claim
 from ipxeready.storage.sizes import parse_size
 from workers import selectors
+from workers.access import grant
 from workers.choices import CREATING, DiskType
 from workers.ledger import disk_change, disk_drop, record_get, record_put
 from workers.models import Worker
@@ -113,8 +114,9 @@ def disk_create(
         agent = _node_for(worker, spec, disk_agent)
         disk = disk_entry(worker, agent, spec)
         watch.note(agent=agent.id, iqn=disk["iqn"])
-        _reserve(actor, worker.worker_id, disk)
-        backing = _make(actor, worker.worker_id, agent, spec, disk, watch)
+        chap = _reserve(actor, worker.worker_id, disk)
+        request = disk_request(spec, disk, chap)
+        backing = _make(actor, worker.worker_id, agent, request, disk, watch)
         record = _confirm(actor, worker.worker_id, disk, backing)
     warning = warn_windows(worker.hostname) if spec.os == "windows" else None
     return record | ({"warnings": [warning]} if warning else {})
@@ -157,7 +159,9 @@ def disk_entry(worker: Worker, agent: Agent, spec: DiskSpec) -> dict[str, Any]:
     }
 
 
-def disk_request(spec: DiskSpec, disk: dict[str, Any]) -> DiskRequest:
+def disk_request(
+    spec: DiskSpec, disk: dict[str, Any], chap: Chap | None = None
+) -> DiskRequest:
     """What the node is asked to make."""
     return DiskRequest(
         iqn=disk["iqn"],
@@ -165,6 +169,8 @@ def disk_request(spec: DiskSpec, disk: dict[str, Any]) -> DiskRequest:
         size=spec.size,
         existing=spec.type == DiskType.EXISTING,
         filename=disk["filename"],
+        access=disk.get("access", OFF),
+        chap=chap,
     )
 
 
@@ -210,37 +216,43 @@ def _refuse_present(worker: Worker, os: str) -> None:
 def told(worker_id: str, disk: dict[str, Any]) -> dict[str, Any]:
     """What every audit line of a creation says."""
     told = {key: disk[key] for key in ("agent", "os", "iqn", "source")}
+    if "access" in disk:
+        told["access"] = disk["access"]
     return {"worker_id": worker_id, **told}
 
 
-def disk_reserve(tx: Transaction, worker_id: str, disk: dict[str, Any]) -> None:
-    """Put the disk into the record as one that is being made; Conflict when that cannot be any more."""
+def disk_reserve(tx: Transaction, worker_id: str, disk: dict[str, Any]) -> Chap | None:
+    """Put the disk into the record as one that is being made; Conflict when that cannot be any more.
+
+    Decides the access of its target, and returns the secret where it takes one.
+    """
     record = record_get(tx, worker_id)
     if any(str(each.get("os", "")).lower() == disk["os"] for each in record["disks"]):
         raise Conflict(f"os: {worker_id} has a {disk['os']} disk already")
     hostname = str(record["hostname"]).lower()
     if disk["filename"] != iqns.image_name(hostname, disk["os"]):
         raise Conflict(f"{worker_id} was renamed meanwhile; try again")
+    chap = grant(tx, selectors.worker_get(worker_id), disk)
     record["disks"] = [*record["disks"], disk]
     record_put(tx, worker_id, record)
     tx.log(status="started", **told(worker_id, disk))
+    return chap
 
 
-def _reserve(actor: Actor, worker_id: str, disk: dict[str, Any]) -> None:
+def _reserve(actor: Actor, worker_id: str, disk: dict[str, Any]) -> Chap | None:
     with writing(actor=actor, op="worker.disk.create") as tx:
-        disk_reserve(tx, worker_id, disk)
+        return disk_reserve(tx, worker_id, disk)
 
 
 def _make(
     actor: Actor,
     worker_id: str,
     agent: Agent,
-    spec: DiskSpec,
+    request: DiskRequest,
     disk: dict[str, Any],
     watch: Watch,
 ) -> str:
     """Have the node make it, and return its backing store; on a refusal the reservation is taken back."""
-    request = disk_request(spec, disk)
     try:
         made = agent_create_disk(
             actor=actor,

@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from agents.protocol import ACCESS
 from ipxeready.errors import Invalid
 from ipxeready.storage.iqn import OSES
 from ipxeready.web.serializers import parse_boolean
@@ -56,11 +57,12 @@ def _known_columns(value: str) -> None:
 
 
 class WorkerFilterSet(django_filters.FilterSet):
-    """By state, system, node, whether there is a disk, and words in id, hostname or MAC."""
+    """By state, system, node, own access, whether there is a disk, and words in id, hostname or MAC."""
 
     state = _choice(_("state"), State.values)
     os = _choice(_("system"), list(OSES), method="with_os")
     agent = django_filters.CharFilter(label=_("node"), method="on_agent")
+    access = _choice(_("access"), list(ACCESS))
     has_disk = django_filters.CharFilter(
         label=_("has a disk"), method="with_disk", validators=[_is_boolean]
     )

@@ -8,6 +8,7 @@ from django import forms
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
+from agents.choices import AccessMode
 from ipxeready.storage.iqn import OSES
 from workers import selectors
 from workers.choices import MENU_DEFAULTS, DiskType
@@ -102,6 +103,45 @@ class DiskForm(forms.Form):
         super().__init__(*args, **kwargs)
         _capitals(self)
         self.fields["disk_agent"].choices = [("", "-"), *((n, n) for n in nodes)]  # type: ignore[attr-defined]
+
+
+class AccessForm(forms.Form):
+    """Who may log in to a worker's targets."""
+
+    access = forms.ChoiceField(
+        label=_("access"),
+        required=False,
+        choices=[("", _("as the node of each target says")), *AccessMode.choices],
+    )
+    rotate = forms.BooleanField(
+        label=_("make a new secret and send it to the nodes"), required=False
+    )
+    force = forms.BooleanField(
+        label=_(
+            "also where a connected machine could not come back after a break (it is not cut off now)"
+        ),
+        required=False,
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _capitals(self)
+
+
+class NodeAccessForm(forms.Form):
+    """Who may log in to the targets of a node."""
+
+    access = forms.ChoiceField(label=_("access"), choices=AccessMode.choices)
+    force = forms.BooleanField(
+        label=_(
+            "also where a connected machine could not come back after a break (it is not cut off now)"
+        ),
+        required=False,
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _capitals(self)
 
 
 class RemovalForm(forms.Form):

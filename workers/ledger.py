@@ -57,7 +57,7 @@ def record_put(tx: Transaction, worker_id: str, record: dict[str, Any]) -> None:
     """Write a record with its state derived and empty choices left out."""
     full = dict(record)
     full["state"] = derived_state(full["disks"], full.get("cd"))
-    for key in ("default_os", "boot"):
+    for key in ("access", "default_os", "boot"):
         if not full.get(key):
             full.pop(key, None)
     tx.yaml("workers").put(worker_id, full)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from agents.choices import AccessMode
 from ipxeready.index.models import IndexedModel
 from workers.choices import State
 
@@ -19,6 +20,10 @@ class Worker(IndexedModel):
     default_os = models.CharField(_("default system"), max_length=16, default="")
     menu_default = models.CharField(_("menu default"), max_length=32, default="")
     menu_timeout = models.BigIntegerField(_("menu timeout (ms)"), null=True)
+    #: Empty: as the node of each target says.
+    access = models.CharField(
+        _("access"), max_length=8, choices=AccessMode.choices, default="", db_index=True
+    )
     #: NN of a name worker-NN: the next one is the highest plus one.
     serial = models.BigIntegerField(null=True, db_index=True, editable=False)
     data = models.JSONField(default=dict, editable=False)
@@ -44,6 +49,8 @@ class Disk(IndexedModel):
     backing = models.CharField(_("backing store"), max_length=4096, default="")
     status = models.CharField(_("status"), max_length=16, default="", db_index=True)
     source = models.JSONField(_("made from"), default=dict)
+    #: The access that its target was given last.
+    access = models.CharField(_("access"), max_length=8, default=AccessMode.OFF)
 
     class Meta:
         verbose_name = _("disk")
@@ -59,6 +66,8 @@ class Cd(IndexedModel):
     iqn = models.CharField("IQN", max_length=223)
     iso = models.CharField("ISO", max_length=255)
     backing = models.CharField(_("backing store"), max_length=4096, default="")
+    #: The access that its target was given last.
+    access = models.CharField(_("access"), max_length=8, default=AccessMode.OFF)
 
     class Meta:
         verbose_name = _("install CD")

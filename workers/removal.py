@@ -27,7 +27,7 @@ from ipxeready.index import writing
 from ipxeready.index.writer import Transaction
 from ipxeready.storage.hosts import HostsLine
 from ipxeready.storage.inflight import claim
-from workers import selectors
+from workers import chap, selectors
 from workers.cds import claimed
 from workers.choices import DELETING
 from workers.dnsmasq import reload_after
@@ -211,12 +211,16 @@ def _refuse_shared(thing: Disk | Cd) -> None:
         )
 
 
-def cannot_ask(thing: Disk | Cd, error: ApplicationError) -> ApplicationError:
+def cannot_ask(
+    thing: Disk | Cd, error: ApplicationError, *, forget: bool = True
+) -> ApplicationError:
     """The refusal for a node that is gone: nothing was changed."""
     words = (
         f"node {thing.agent} of {_what(thing)} cannot be asked: {error.message}. Nothing was "
-        "changed. forget=true takes it off the ledger only."
+        "changed."
     )
+    if forget:
+        words += " forget=true takes it off the ledger only."
     if isinstance(error, UpstreamFailed):
         return UpstreamFailed(words, code=error.code)
     return Unavailable(words, code="agent.unreachable")
@@ -337,6 +341,7 @@ def _forget(actor: Actor, name: str, removal: Removal) -> dict[str, Any]:
         if left := selectors.disks_of(name):
             raise given_meanwhile(name, left[0].os)
         tx.yaml("workers").remove(name)
+        chap.forget(tx, [name])
         gone = []
         if selectors.worker_named(worker.hostname) is None:
             gone = tx.hosts.unbind_hostname(worker.hostname)

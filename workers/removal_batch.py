@@ -24,7 +24,7 @@ from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
 from ipxeready.jobs.watch import NOBODY, Watch
 from ipxeready.storage.inflight import claim
-from workers import selectors
+from workers import chap, selectors
 from workers.batch_items import Count, check_number, left_alone, words_for
 from workers.cds import claimed
 from workers.choices import DELETING
@@ -269,7 +269,9 @@ def _forget(actor: Actor, items: list[_Item], removal: Removal) -> dict[str, Any
                     log_dropped(tx, thing, removal)
             else:
                 _partly(tx, item, removal)
-        workers.remove_many([item.worker_id for item in going])
+        names = [item.worker_id for item in going]
+        workers.remove_many(names)
+        chap.forget(tx, names)
         hostnames = [item.hostname for item in going]
         # What another record has by hand keeps its binding.
         shared = selectors.hostnames_held(hostnames)

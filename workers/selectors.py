@@ -200,6 +200,14 @@ def differences() -> list[str]:
     return [*unbound, *strange]
 
 
+def workers_of(names: list[str]) -> list[Worker]:
+    """The workers of these ids that there are."""
+    found: list[Worker] = []
+    for start in range(0, len(names), PART):
+        found += Worker.objects.filter(pk__in=names[start : start + PART])
+    return found
+
+
 def hostnames_of(names: list[str]) -> dict[str, str]:
     """The hostname of each worker that there is."""
     found: dict[str, str] = {}

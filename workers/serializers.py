@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from agents.serializers import SizeField
+from agents.serializers import FlagField, SizeField
 from ipxeready.web.serializers import StrictSerializer
 from workers.validators import shown
 
@@ -64,6 +64,21 @@ class MacSerializer(StrictSerializer):
     """`PUT /workers/{id}/mac`."""
 
     mac = PlainText()
+
+
+class WorkerAccessSerializer(StrictSerializer):
+    """`PUT /workers/{id}/access`: null is the node's; `rotate` makes a new secret."""
+
+    access = PlainText(required=False, allow_null=True)
+    force = FlagField(required=False)
+    rotate = FlagField(required=False)
+
+
+class AgentAccessSerializer(StrictSerializer):
+    """`POST /agents/{id}/access`."""
+
+    access = PlainText()
+    force = FlagField(required=False)
 
 
 class DefaultOsSerializer(StrictSerializer):
@@ -125,6 +140,7 @@ class WorkerRecordSerializer(serializers.Serializer[Any]):
     hostname = serializers.CharField()
     arch = serializers.CharField()
     state = serializers.CharField()
+    access = serializers.CharField(required=False)
     default_os = serializers.CharField(required=False)
     boot = serializers.DictField(required=False)
     disks = serializers.ListField(child=serializers.DictField())

@@ -14,6 +14,7 @@ from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError
 from workers import selectors
+from workers.access import wanted
 from workers.models import Cd, Disk, Worker
 
 _Answers = dict[str, list[Target] | ApplicationError]
@@ -35,8 +36,17 @@ def worker_status(*, actor: Actor, worker_id: str) -> dict[str, Any]:
         "worker": selectors.record_of(worker),
         "actual": {
             "dnsmasq": _binding(worker),
-            "disks": [{"os": disk.os, **_target(disk, answers)} for disk in disks],
-            "cd": _target(cd, answers) if cd else None,
+            "disks": [
+                {
+                    "os": disk.os,
+                    "access": wanted(worker, disk),
+                    **_target(disk, answers),
+                }
+                for disk in disks
+            ],
+            "cd": {"access": wanted(worker, cd), **_target(cd, answers)}
+            if cd
+            else None,
         },
     }
 

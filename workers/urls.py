@@ -26,6 +26,14 @@ urlpatterns: list[URLPattern] = [
         name="worker-default-os",
     ),
     api_path(
+        "workers/<worker_id>/access",
+        api.WorkerAccessView.as_view(),
+        name="worker-access",
+    ),
+    api_path(
+        "agents/<agent_id>/access", api.AgentAccessView.as_view(), name="agent-access"
+    ),
+    api_path(
         "workers/<worker_id>/luns/disk",
         api.WorkerDisksView.as_view(),
         name="worker-disks",

@@ -40,6 +40,21 @@ def read(content: bytes) -> dict[str, Lease]:
     return found
 
 
+def addresses(content: bytes) -> dict[str, list[Lease]]:
+    """All leases by MAC: firmware and system of one card may each hold one."""
+    found: dict[str, list[Lease]] = {}
+    for line in content.split(b"\n"):
+        lease = _lease(line)
+        if lease is not None:
+            found.setdefault(lease.mac, []).append(lease)
+    return found
+
+
+def holds(lease: Lease, ip: str, now: float) -> bool:
+    """Whether this lease gives the address at that time."""
+    return lease.ip == ip and _end(lease) > now
+
+
 def _end(lease: Lease) -> float:
     return lease.expires or float("inf")
 

@@ -48,6 +48,11 @@ class Layout:
         return self.config / "users.yml"
 
     @property
+    def chap_secrets_yml(self) -> Path:
+        """Secrets with which workers log in to their targets."""
+        return self.config / "chap-secrets.yml"
+
+    @property
     def workers_yml(self) -> Path:
         """Workers and their disks."""
         return self.state / "workers.yml"

@@ -34,6 +34,7 @@ def test_it_lists_by_id_without_tokens(api: APIClient, layout: Layout) -> None:
         "role": {"disk": True, "cd": True},
         "tags": ["lio"],
         "enabled": True,
+        "access": "off",  # the file says nothing: as it was
     }
     assert b"secret-word" not in answer.content
     assert b"12345678" not in answer.content
@@ -52,6 +53,8 @@ def test_an_empty_registry_is_an_empty_list(api: APIClient) -> None:
         ("enabled=0", ["a"]),
         ("role=cd", ["b"]),
         ("tag=lio", ["b"]),
+        ("access=off", ["a", "b"]),
+        ("access=acl", []),
         ("search=192.0.2.1", ["a"]),
     ],
 )

@@ -30,6 +30,7 @@ FORM = {
     "role_cd": "on",
     "tags": "storage stgt",
     "enabled": "on",
+    "access": "off",
 }
 
 

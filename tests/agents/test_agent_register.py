@@ -26,6 +26,7 @@ def test_it_is_written_with_sensible_defaults_and_shown_without_its_token(
         "role": {"disk": True, "cd": False},
         "tags": [],
         "enabled": True,
+        "access": "acl",
     }
     assert registry(layout)["node-1"] == {
         "base_url": "http://192.0.2.10:4840",
@@ -34,6 +35,7 @@ def test_it_is_written_with_sensible_defaults_and_shown_without_its_token(
         "role": {"disk": True, "cd": False},
         "tags": [],
         "enabled": True,
+        "access": "acl",
     }
     assert stat.S_IMODE(layout.agents_yml.stat().st_mode) == 0o600
 
@@ -50,6 +52,7 @@ def test_everything_can_be_given_and_comments_of_the_file_stay(
         "role": {"disk": False, "cd": True},
         "tags": ["storage", "stgt"],
         "enabled": False,
+        "access": "chap",
     }
     assert api.post("/agents/", body).status_code == 201
     assert registry(layout)["node-1"] == {k: v for k, v in body.items() if k != "id"}
@@ -123,6 +126,7 @@ def test_a_base_url_that_is_no_address_of_an_agent_is_refused(
         ("tags", ["two words"]),
         ("tags", "lio"),
         ("enabled", "perhaps"),
+        ("access", "everybody"),
         ("colour", "red"),
     ],
 )

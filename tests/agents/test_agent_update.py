@@ -50,6 +50,7 @@ def test_the_whole_body_of_a_registration_is_taken(
         "role": {"disk": True, "cd": False},
         "tags": ["lio"],
         "enabled": True,
+        "access": "off",
     }
     answer = api.put("/agents/Node-1/", body)
     assert answer.status_code == 200, answer.content

@@ -65,6 +65,7 @@ def test_the_rows_data_has_no_token(layout: Layout) -> None:
         ("base_url: http://192.0.2.1\nrole: both", "role"),
         ("base_url: http://192.0.2.1\nrole: {disk: yes}", "role.disk"),
         ("base_url: http://192.0.2.1\nenabled: maybe", "enabled"),
+        ("base_url: http://192.0.2.1\naccess: everybody", "access"),
         ("base_url: http://192.0.2.1\ntags: lio", "tags"),
         ("base_url: http://192.0.2.1\ntoken: two words", "token"),
         ("base_url: http://192.0.2.1\ntoken: x${HOME}", "token"),

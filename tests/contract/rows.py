@@ -73,12 +73,14 @@ DISK = {
         {"type": "master", "name": "{tpl}"},
         {"type": "existing", "name": "{pc}.debian.img"},
     ),
+    "access?": Or("acl", "chap"),
 }
 CD = {
     "agent": "{n}",
     "iqn": "{base}:{pc}.windows.iso",
     "iso": "{iso}",
     "backing": "{folder}/{iso}",
+    "access?": Or("acl", "chap"),
 }
 RECORD = {
     "worker_id": "{pc}",
@@ -86,6 +88,7 @@ RECORD = {
     "hostname": "{pc}",
     "arch": "x86_64",
     "state": Or("registered", "ready", "installing"),
+    "access?": Or("off", "acl", "chap"),
     "default_os?": "debian",
     "boot?": {"menu_default?": str, "menu_timeout?": int},
     "disks": Or([], [DISK]),
@@ -98,6 +101,7 @@ AGENT = {
     "role": {"disk": bool, "cd": bool},
     "tags": list,
     "enabled": bool,
+    "access": Or("off", "acl", "chap"),
 }
 CAPABILITIES = {
     "backend": Or("stgt", "lio", "files"),
@@ -280,12 +284,38 @@ CONTROL = (
             "worker": RECORD,
             "actual": {
                 "dnsmasq": {"hostname": "{pc}", "mac": MAC},
-                "disks": [{"os": "debian", "exists": True, "target": TARGET}],
+                "disks": [
+                    {
+                        "os": "debian",
+                        "access": "acl",
+                        "exists": True,
+                        "target": TARGET,
+                    }
+                ],
                 "cd": None,
             },
         },
         given=(NODE, WORKER, MAKE),
         refused=(NOBODY,),
+    ),
+    Row(
+        "PUT",
+        "/workers/{pc}/access",
+        {**RECORD, "changed": ["{base}:{pc}.debian"], "kept": []},
+        body={"access": "off", "force": True, "rotate": False},
+        given=(NODE, WORKER, MAKE),
+        wrong={"access": 5, "force": "perhaps", "rotate": "perhaps"},
+        refused=(
+            NOBODY,
+            Refused("no mode", 400, "acl, chap", body={"access": "everybody"}),
+            Refused("nothing", 400, "rotate", body={"access": None}),
+            Refused(
+                "no secret", 409, "no secret", body={"access": None, "rotate": True}
+            ),
+            Refused(
+                "its node is gone", 503, "Nothing", given=(NODE, WORKER, MAKE, DIES)
+            ),
+        ),
     ),
     Row(
         "PUT",
@@ -600,6 +630,19 @@ CONTROL = (
             Refused("no http", 400, "base_url", body={"base_url": "ftp://127.0.0.1"}),
             Refused("a variable", 400, "token", body={"token": "${SECRET}"}),
             Refused("the id", 400, "id", body={"id": "other"}),
+        ),
+    ),
+    Row(
+        "POST",
+        "/agents/{n}/access",
+        {"changed": ["{base}:{pc}.debian"], "kept": list, "failed": []},
+        body={"access": "off", "force": False},
+        given=(NODE, WORKER, MAKE),
+        wrong={"access": 5, "force": "perhaps"},
+        refused=(
+            NO_NODE,
+            Refused("no mode", 400, "acl, chap", body={"access": "everybody"}),
+            Refused("it is gone", 503, "unreachable", given=(NODE, DIES)),
         ),
     ),
     Row(

@@ -111,6 +111,7 @@ def room(layout: Layout, administrator: Actor) -> Layout:
         "role": {"disk": True, "cd": False},
         "tags": ["stgt"],
         "enabled": True,
+        "access": "off",
     }
     # JSON is YAML: values can hold anything without another quoting here.
     odd = {**node, "tags": [MARKUP]}

@@ -24,6 +24,8 @@ class Stub:
         #: Answers GET /lun without an answer.
         self.mute = False
         self.nonsense = False
+        #: The answer to a change of access; None: the connection is closed without one.
+        self.access: tuple[int, Any] | None = (200, {})
         self.release = threading.Event()
         self.fake: Fake
 
@@ -59,6 +61,10 @@ class Stub:
             if path == "/masters":
                 return 200, {"masters": []}
             return 200, {"status": "ok"}
+        if path == "/lun/access":
+            if self.access is None:
+                raise ConnectionAbortedError
+            return self.access
         if self.before:
             self.before(method)
         if method == "DELETE":

@@ -52,6 +52,7 @@ def test_a_cd_is_attached_and_detached(
     assert answer.status_code == 201, answer.content
     backing = str(stgt_node.folder / iso)
     cd = {"agent": "cds", "iqn": _cd(pc), "iso": iso, "backing": backing}
+    cd["access"] = "acl"
     assert answer.json()["cd"] == cd
     assert answer.json()["state"] == "installing"
     assert ledger(layout)[pc]["cd"] == cd

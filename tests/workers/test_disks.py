@@ -46,6 +46,7 @@ def test_an_empty_disk(api: APIClient, layout: Layout, node: RealNode, pc: str) 
         "backing": str(image),
         "os": "ubuntu",
         "source": {"type": "empty", "size": 2 * MIB},
+        "access": "acl",
     }
     assert record["state"] == "ready"
     assert ledger(layout)[pc]["disks"] == [disk]

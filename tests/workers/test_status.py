@@ -59,7 +59,12 @@ def test_targets_that_are_there_and_gone(
     debian, ubuntu = api.get(f"/workers/{name}/status").json()["actual"]["disks"]
     assert (debian["os"], debian["exists"]) == ("debian", True)
     assert debian["target"] == node.targets()[f"{BASE}:{name}.debian"]
-    assert ubuntu == {"os": "ubuntu", "exists": False, "target": None}
+    assert ubuntu == {
+        "os": "ubuntu",
+        "access": "acl",
+        "exists": False,
+        "target": None,
+    }
 
 
 @pytest.mark.usefixtures("impatient")
@@ -84,7 +89,12 @@ def test_a_node_that_does_not_answer_leaves_it_open(
     dead, there, nowhere = answer.json()["actual"]["disks"]
     assert (dead["exists"], dead["target"]) == (None, None)
     assert "unreachable" in dead["error"]
-    assert there == {"os": "ubuntu", "exists": False, "target": None}
+    assert there == {
+        "os": "ubuntu",
+        "access": "acl",
+        "exists": False,
+        "target": None,
+    }
     assert (nowhere["exists"], "no node nowhere" in nowhere["error"]) == (None, True)
     assert answer.json()["actual"]["cd"]["exists"] is None
     assert snapshot(layout) == before

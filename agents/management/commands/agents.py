@@ -9,9 +9,12 @@ from typing import Any
 
 from agents import nodes, selectors, services
 from agents.models import Agent
+from agents.protocol import ACCESS
 from agents.serializers import agent_shown
 from ipxeready.errors import ApplicationError
 from ipxeready.shell import ShellCommand, Usage, failure, shell_actor
+
+_HEADS = ("node", "address", "iscsi server", "role", "tags", "enabled", "access")
 
 
 class Command(ShellCommand):
@@ -91,9 +94,8 @@ class Command(ShellCommand):
             state = nodes.live(rows)
             shown = [{**entry, **state[entry["id"]]} for entry in shown]
         self.emit(shown)
-        heads = ["node", "address", "iscsi server", "role", "tags", "enabled"]
         self.table(
-            [*heads, "health"] if live else heads,
+            [*_HEADS, "health"] if live else _HEADS,
             [_cells(entry, live) for entry in shown],
         )
 
@@ -171,6 +173,11 @@ def _fields(parser: ArgumentParser) -> None:
         help="may be given several times; replaces all; an empty word alone clears them",
     )
     parser.add_argument(
+        "--access",
+        choices=ACCESS,
+        help="who may log in to targets made from now on (`manage.py access` sets those that are there)",
+    )
+    parser.add_argument(
         "--enabled",
         action=BooleanOptionalAction,
         default=None,
@@ -205,7 +212,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     if options["token_file"]:
         given["token"] = _read_token(options["token_file"])
-    for name in ("iscsi_server", "enabled"):
+    for name in ("iscsi_server", "enabled", "access"):
         if options[name] is not None:
             given[name] = options[name]
     role = {name: options[name] for name in ("disk", "cd") if options[name] is not None}
@@ -224,5 +231,6 @@ def _cells(entry: dict[str, Any], live: bool) -> list[Any]:
         " ".join(name for name, on in entry["role"].items() if on),
         " ".join(entry["tags"]),
         "yes" if entry["enabled"] else "no",
+        entry["access"],
     ]
     return [*cells, entry["health"]] if live else cells

@@ -37,12 +37,13 @@ def test_filters_are_those_of_the_api(api: APIClient, layout: Layout) -> None:
         "workers:\n"
         f"  a: {{hostname: a, disks: [{disk % ('ubuntu', 'a', 'ubuntu')}]}}\n"
         f"  b: {{hostname: b, disks: [{disk % ('windows', 'b', 'windows')}]}}\n"
-        "  c: {hostname: c}\n"
+        "  c: {hostname: c, access: off}\n"
     )
     asked = {
         "state": "ready",
         "os": "ubuntu",
         "agent": "N",
+        "access": "off",
         "has_disk": "false",
         "search": "c",
         "ordering": "-worker_id",

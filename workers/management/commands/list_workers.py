@@ -14,6 +14,7 @@ _HELP = {
     "state": "registered, ready or installing",
     "os": "with a disk of this system",
     "agent": "with a disk on this node",
+    "access": "with this access of its own: off, acl or chap",
     "has_disk": "true: with a disk; false: without",
     "search": "words in id, hostname or MAC",
     "ordering": "worker_id, hostname, state, default_os; - before one for backwards",
