@@ -20,6 +20,7 @@ from agents.protocol import (
     Created,
     Deleted,
     DiskRequest,
+    Grown,
     Master,
     ScanResult,
     Target,
@@ -178,6 +179,22 @@ class NodeClient:
         if not _is_target(answer):
             raise self._nonsense("its answer to the change of access is no target")
         return cast(Target, answer)
+
+    def grow(self, iqn: str, size: int) -> Grown:
+        """Make a disk larger; the node refuses (409) while it is in use."""
+        answer = self._call(
+            "POST", protocol.LUN_GROW, body={"iqn": iqn, "size": size}, timeout=LONG
+        )
+        if not isinstance(answer, dict) or not isinstance(answer.get("was"), int):
+            raise self._nonsense("its answer does not say how large the disk was")
+        return cast(Grown, answer)
+
+    def reset(self, iqn: str, master: str) -> Created:
+        """Give a disk the content of a master again; the node refuses (409) while it is in use."""
+        body = {"iqn": iqn, "master": master}
+        return self._created(
+            self._call("POST", protocol.LUN_RESET, body=body, timeout=COPY)
+        )
 
     def scan(self, access: str | None = None) -> ScanResult:
         """Export what has no target; `access` for those that the node remembers nothing about."""

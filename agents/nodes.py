@@ -208,17 +208,17 @@ def lun_delete(
 ) -> dict[str, Any]:
     """Take a target off a node, with its image if asked; the node refuses while a session is open.
 
-    Conflict for a target that a worker's record names, unless `force`: the record would point to nothing, and a
-    new disk of that name would be taken for the worker's own.
+    The image of a target that a worker's record names only goes with `force`: it is that worker's disk. The target
+    alone may go, as the image stays and can be exported again; the audit names the worker.
     """
     actor.require(OPERATOR)
     agent = selectors.agent_get(agent_id)
     name = check_iqn(iqn)
     owners = sorted({owner for ask in OWNERS for owner in ask(agent.id, name)})
-    if owners and not force:
+    if owners and delete_file and not force:
         raise Conflict(
-            f"{name} belongs to {', '.join(owners)}: delete the disk or CD there, which mends the record too. "
-            "force=true deletes the target all the same, and cuts off who is connected.",
+            f"delete_file: {name} belongs to {', '.join(owners)}: delete the disk there, which mends the record too. "
+            "force=true deletes target and image all the same, and cuts off who is connected.",
             code="target.owned",
         )
     with _audited(
@@ -230,6 +230,8 @@ def lun_delete(
         force=force or None,
     ) as note:
         answer: dict[str, Any] = {"deleted": name, "delete_file": delete_file}
+        if owners:
+            note["workers"] = owners
         try:
             NodeClient(agent).delete(name, delete_file=delete_file, force=force)
         except NodeRefused as error:

@@ -326,6 +326,15 @@ def how_made(made: Created) -> dict[str, Any]:
     return found
 
 
+class Grown(TypedDict):
+    """The body of `POST /lun/grow`: bytes now and before."""
+
+    iqn: str
+    backing: str
+    size: int
+    was: int
+
+
 class ScanCreated(TypedDict):
     """One target that a scan made."""
 

@@ -13,7 +13,16 @@ from ipxeready.jobs.api import ACCEPTED, PREFER, LongView
 from ipxeready.web.pagination import AskedForPagination
 from ipxeready.web.serializers import no_body, parse_boolean, strict_query
 from ipxeready.web.views import ApiView
-from workers import access_set, cds, disks, jobs, selectors, services, status
+from workers import (
+    access_set,
+    cds,
+    changing,
+    disks,
+    jobs,
+    selectors,
+    services,
+    status,
+)
 from workers.filters import WorkerFilterSet
 from workers.removal import Removal, cd_delete, disk_delete, worker_delete
 from workers.serializers import (
@@ -22,6 +31,8 @@ from workers.serializers import (
     DefaultOsSerializer,
     DiskBatchSerializer,
     DiskCreateSerializer,
+    DiskGrowSerializer,
+    DiskResetSerializer,
     MacSerializer,
     WorkerAccessSerializer,
     WorkerCreateSerializer,
@@ -210,6 +221,34 @@ class WorkerDiskView(ApiView):
             disk_delete(
                 actor=self.actor, worker_id=worker_id, os=os, removal=Removal(**asked)
             )
+        )
+
+
+class WorkerDiskGrowView(ApiView):
+    """The size of one system disk."""
+
+    serializer_class = DiskGrowSerializer
+
+    @extend_schema(request=DiskGrowSerializer, responses={200: WorkerRecordSerializer})
+    def post(self, request: Request, worker_id: str, os: str) -> Response:
+        """Make it larger; refused while it is in use."""
+        data = self.checked(DiskGrowSerializer)
+        return Response(
+            changing.disk_grow(actor=self.actor, worker_id=worker_id, os=os, **data)
+        )
+
+
+class WorkerDiskResetView(ApiView):
+    """The content of one system disk."""
+
+    serializer_class = DiskResetSerializer
+
+    @extend_schema(request=DiskResetSerializer, responses={200: WorkerRecordSerializer})
+    def post(self, request: Request, worker_id: str, os: str) -> Response:
+        """Give it the content of its master again; all that was written to it is lost."""
+        data = self.checked(DiskResetSerializer)
+        return Response(
+            changing.disk_reset(actor=self.actor, worker_id=worker_id, os=os, **data)
         )
 
 

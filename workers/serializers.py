@@ -99,6 +99,18 @@ class DiskCreateSerializer(StrictSerializer):
     disk_agent = PlainText(required=False, allow_blank=True, allow_null=True)
 
 
+class DiskGrowSerializer(StrictSerializer):
+    """`POST /workers/{id}/luns/disk/{os}/grow`; `size` like 60G, or bytes."""
+
+    size = AsSent()
+
+
+class DiskResetSerializer(StrictSerializer):
+    """`POST /workers/{id}/luns/disk/{os}/reset`; without `master` the one it was cloned from."""
+
+    master = PlainText(required=False, allow_null=True)
+
+
 class CdCreateSerializer(StrictSerializer):
     """`POST /workers/{id}/luns/cd`."""
 

@@ -46,4 +46,14 @@ urlpatterns: list[URLPattern] = [
         api.WorkerDiskView.as_view(),
         name="worker-disk",
     ),
+    api_path(
+        "workers/<worker_id>/luns/disk/<os>/grow",
+        api.WorkerDiskGrowView.as_view(),
+        name="worker-disk-grow",
+    ),
+    api_path(
+        "workers/<worker_id>/luns/disk/<os>/reset",
+        api.WorkerDiskResetView.as_view(),
+        name="worker-disk-reset",
+    ),
 ]

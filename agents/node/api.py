@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from agents import protocol
-from agents.node import health, http, jobs, rebuild, services
+from agents.node import growing, health, http, jobs, rebuild, resetting, services
 from agents.node.folder import Entry
 from agents.node.runtime import current
 from agents.protocol import (
@@ -110,6 +110,34 @@ def cd_create(request: HttpRequest) -> HttpResponse:
         chap=_chap(data),
     )
     return JsonResponse(services.cd_create(current(), wanted), status=201)
+
+
+def disk_grow(request: HttpRequest) -> HttpResponse:
+    """A larger disk."""
+    data = http.body(request, ("iqn", "size"))
+    size = data.get("size")
+    if not isinstance(size, str | int):
+        raise Invalid(f"size {size!r} is not a size: write 40G or bytes.", field="size")
+    iqn = http.text(data, "iqn", required=True) or ""
+    return JsonResponse(growing.disk_grow(current(), iqn, size))
+
+
+def disk_reset(request: HttpRequest) -> HttpResponse:
+    """A disk back to its master."""
+    data = http.body(request, ("iqn", "master"))
+    iqn = http.text(data, "iqn", required=True) or ""
+    master = http.text(data, "master", required=True) or ""
+    node = current()
+    return jobs.respond(
+        request,
+        node,
+        lambda step: resetting.disk_reset(node, iqn, master, step),
+        kind=resetting.RESET_DISK,
+        key=iqn.lower(),
+        same=(iqn.lower(), master),
+        about={"iqn": iqn, "master": master},
+        status=200,
+    )
 
 
 def scan(request: HttpRequest) -> HttpResponse:

@@ -242,6 +242,34 @@ class Images(Folder):
                     code="file.delete",
                 ) from error
 
+    def resize(self, entry: Entry, size: int) -> None:
+        """Give an image `size` bytes, a hole at its end where that is more; Conflict when it was replaced meanwhile."""
+        with self.handle() as folder:
+            try:
+                file = os.open(
+                    entry.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder
+                )
+                try:
+                    if entry_of(entry.name, os.fstat(file)).identity != entry.identity:
+                        raise Conflict(
+                            f"{entry.name} was replaced by another file meanwhile; it was left as it is.",
+                            code="file.replaced",
+                        )
+                    os.ftruncate(file, size)
+                    os.fsync(file)
+                finally:
+                    os.close(file)
+            except OSError as error:
+                if error.errno in FULL:
+                    raise NoRoom(
+                        f"no room for {entry.name}: {format_size(size)} is more than one file of this file "
+                        f"system can have ({self.fs_type()}).",
+                    ) from error
+                raise Unavailable(
+                    f"{entry.name} could not be made {size} bytes large ({error.strerror}). Look at the node's disk.",
+                    code="file.write",
+                ) from error
+
     def clean(self) -> list[str]:
         """Remove what killed copies left; their names."""
         with self.handle() as folder:

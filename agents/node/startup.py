@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from agents import protocol
-from agents.node import importing, rebuild, runtime
+from agents.node import importing, rebuild, resetting, runtime
 from agents.node.backends import Backend, choose
 from agents.node.images import Images
 from agents.node.jobs import Jobs
@@ -130,8 +130,15 @@ def watch_targets(node: Node) -> None:
 
 
 def _rebuild(node: Node, *, op: str) -> None:
+    for name in resetting.restore(node):
+        node.log.add(resetting.RESET_DISK, "rollback", restored=name)
     for skipped in rebuild.scan(node, op=op)["skipped"]:
         logger.info("not exported: %s: %s", skipped["name"], skipped["reason"])
+    for name in resetting.settle(node):
+        logger.warning(
+            "%s was being reset when the agent was killed, and is not exported: its old image is kept beside it",
+            name,
+        )
     # After the targets, which tell what was done before the kill after all.
     node.jobs.recover(node)
 

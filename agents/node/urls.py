@@ -46,6 +46,8 @@ urlpatterns = [
         _at(f"{protocol.UPLOADS}/(?P<upload_id>[0-9a-f]+)/finish"),
         endpoint(post=intake.upload_finish),
     ),
+    re_path(_at(protocol.LUN_GROW), endpoint(post=api.disk_grow)),
+    re_path(_at(protocol.LUN_RESET), endpoint(post=api.disk_reset)),
     re_path(_at(protocol.LOGS), endpoint(get=api.logs)),
 ]
 

@@ -7,11 +7,16 @@ from typing import Any
 
 from rest_framework.test import APIClient
 
+from ipxeready.storage.paths import Layout
 from tests.nodes import BASE, RealNode
+from tests.workers.helpers import trail
 
 
-def test_deleting_a_workers_target_on_its_node_is_refused_and_names_the_worker(
-    api: APIClient, node: RealNode, worker: Callable[..., dict[str, Any]]
+def test_a_workers_image_is_not_deleted_behind_its_record_and_its_target_alone_may_go(
+    layout: Layout,
+    api: APIClient,
+    node: RealNode,
+    worker: Callable[..., dict[str, Any]],
 ) -> None:
     node.register("n")
     name = node.name()
@@ -26,6 +31,16 @@ def test_deleting_a_workers_target_on_its_node_is_refused_and_names_the_worker(
     assert iqn in node.targets()
     assert (node.folder / f"{name}.debian.img").exists()
 
-    forced = api.delete(f"/agents/n/luns?iqn={iqn}&force=true")
+    taken = api.delete(f"/agents/n/luns?iqn={iqn}")
+    assert taken.status_code == 200
+    assert trail(layout, "lun.delete")[-1]["workers"] == [name]
+    assert (node.folder / f"{name}.debian.img").exists()
+    node_body = {"type": "existing", "os": "debian", "name": f"{name}.debian.img"}
+    api.delete(f"/workers/{name}/luns/disk/debian?ignore_missing_target=true")
+    again = api.post(f"/workers/{name}/luns/disk", {**node_body, "disk_agent": "n"})
+    assert again.status_code == 201, again.json()
+
+    forced = api.delete(f"/agents/n/luns?iqn={iqn}&delete_file=true&force=true")
     assert forced.status_code == 200, forced.json()
     assert iqn not in node.targets()
+    assert not (node.folder / f"{name}.debian.img").exists()

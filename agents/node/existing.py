@@ -1,0 +1,64 @@
+"""What works on a disk that is there: its target, its image and how to bring both back."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+from agents import protocol
+from agents.node.access import wanted
+from agents.node.backends.base import Export
+from agents.node.folder import Entry, image_of
+from agents.node.runtime import Node
+from agents.node.services import target_of
+from agents.protocol import Target
+from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
+from ipxeready.storage import iqn as iqns
+
+logger = logging.getLogger(__name__)
+
+
+def disk_target(node: Node, iqn: str) -> tuple[Export, Entry, Target]:
+    """A disk's target, as it would be exported again, and its image. The caller holds the lock.
+
+    Invalid for a CD, NotFound without such a target, Conflict when its image may not be changed.
+    """
+    name = iqns.split_target(iqn, node.base_iqn).name
+    target = target_of(node, f"{node.base_iqn}:{name}")
+    if target is None:
+        raise NotFound(
+            f"there is no target {node.base_iqn}:{name} on this node.",
+            code="target.missing",
+        )
+    if any(lun["type"] == protocol.CD for lun in target["luns"]):
+        raise Invalid(f"{target['iqn']} is a CD, not a disk.", code="target.cd")
+    backings = [lun["backing"] for lun in target["luns"]]
+    image = image_of(backings[0], node.images.folder) if len(backings) == 1 else None
+    if image is None:
+        raise Conflict(
+            f"{target['iqn']} is backed by {', '.join(backings) or 'nothing'}, which is not one image of "
+            f"{node.images.folder}.",
+            code="file.outside",
+        )
+    entry = node.images.check_disk(image)
+    access = wanted(node, node.memory.read(), target["iqn"], None)
+    return Export(target["iqn"], backings[0], access=access), entry, target
+
+
+@contextlib.contextmanager
+def put_back(node: Node, export: Export) -> Iterator[None]:
+    """Undo what the block undoes, then export as before; what fails here is logged, as the first error counts."""
+    try:
+        yield
+        node.backend.unexport(export.iqn)
+        node.backend.export(export)
+    except ApplicationError as error:
+        node.exported.discard(export.iqn)
+        node.log.add("lun.put_back", "failed", iqn=export.iqn, error=error.message)
+        logger.error(
+            "%s could not be exported again: %s. POST %s tries it once more.",
+            export.iqn,
+            error.message,
+            protocol.LUN_SCAN,
+        )

@@ -1,0 +1,106 @@
+"""A disk back to its master: a fresh clone is swapped in while nobody is logged in, the old image kept until that is exported."""
+
+from __future__ import annotations
+
+from agents.node import rebuild
+from agents.node.backends.base import in_use
+from agents.node.existing import disk_target, put_back
+from agents.node.jobs import Step
+from agents.node.runtime import Node
+from agents.node.services import target_of
+from agents.node.swapping import Swap, unfinished
+from agents.protocol import Created
+from ipxeready.errors import ApplicationError
+
+#: The job, and its operation in the log.
+RESET_DISK = "lun.reset"
+
+
+def disk_reset(node: Node, iqn: str, master: str, step: Step | None = None) -> Created:
+    """Give the disk of a target the content of `master`; Conflict while it is in use.
+
+    1. Under the lock: is it there and free? Reserve its name.
+    2. Without the lock: the clone, beside the disk, which goes on as it is.
+    3. Under the lock: free still? Target off, old image aside, clone in its place, target on, old image gone.
+    What fails leaves the old disk and its target; what a crash leaves is decided at the start.
+    """
+    step = step or Step()
+    source = node.masters.get(master).name
+    with node.log.about(RESET_DISK, iqn=iqn, master=source) as note:
+        with node.changing():
+            name = _free(node, iqn)
+            node.reserve(name.lower())
+        try:
+            swap = Swap(node.images, name)
+            swap.forget_new()
+            step.begin()
+            made = node.images.clone(
+                source, swap.new, progress=step.add, total=step.turn
+            )
+            note["how"] = made.how
+            try:
+                with node.changing():
+                    return _swapped(node, iqn, swap, made.how)
+            finally:
+                swap.forget_new()
+        finally:
+            with node.changing():
+                node.release(name.lower())
+                if target_of(node, iqn) is None:
+                    # The target system was restarted meanwhile, and left out what was being made.
+                    rebuild.scan(node, op="node.rebuild")
+
+
+def _free(node: Node, iqn: str) -> str:
+    """The image of a disk that nobody is logged in to."""
+    _, entry, target = disk_target(node, iqn)
+    if target["sessions"]:
+        raise in_use(target)
+    return entry.name
+
+
+def _swapped(node: Node, iqn: str, swap: Swap, how: str) -> Created:
+    """Under the lock: the clone takes the disk's place, or everything is as it was."""
+    export, _, target = disk_target(node, iqn)
+    if target["sessions"]:
+        raise in_use(target)
+    # Refuses by itself when somebody has logged in this very moment.
+    node.backend.unexport(target["iqn"])
+    try:
+        swap.turn()
+        node.images.check_disk(swap.name)
+        node.backend.export(export)
+    except ApplicationError:
+        with put_back(node, export):
+            swap.turn_back()
+        raise
+    swap.forget_old()
+    return {"iqn": export.iqn, "backing": export.path, "how": how}
+
+
+def restore(node: Node) -> list[str]:
+    """Before a rebuild: disks whose old image came back, as their clone had not taken its place yet when we were killed."""
+    back = []
+    for swap in unfinished(node.images):
+        if node.is_making(swap.name):
+            continue
+        swap.forget_new()
+        if swap.restore():
+            back.append(swap.name)
+    return back
+
+
+def settle(node: Node) -> list[str]:
+    """After a rebuild: old images go whose clone is exported by now; the disks whose old image stays."""
+    left = []
+    exported = {
+        lun["backing"] for target in node.backend.targets() for lun in target["luns"]
+    }
+    for swap in unfinished(node.images):
+        if node.is_making(swap.name):
+            continue
+        if node.images.path(swap.name) in exported:
+            swap.forget_old()
+        else:
+            left.append(swap.name)
+    return left
