@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from agents.node.pool import Pool
 from ipxeready.errors import Unavailable
 from ipxeready.storage import iqn as iqns
 
@@ -57,10 +58,14 @@ class Mount(NamedTuple):
 
 
 class Folder:
-    """The flat directory of images. Every call opens it anew, so that a pool mounted later is seen."""
+    """The flat directory of images. Every call opens it anew, so that a pool mounted later is seen.
 
-    def __init__(self, folder: Path) -> None:
+    With a `state` file a pool that is known and not mounted is Unavailable (see `pool`).
+    """
+
+    def __init__(self, folder: Path, *, state: Path | None = None) -> None:
         self.folder = Path(os.path.realpath(folder))
+        self._pool = None if state is None else Pool(self.folder, state)
 
     @contextlib.contextmanager
     def handle(self) -> Iterator[int]:
@@ -74,9 +79,17 @@ class Folder:
                 code="folder.missing",
             ) from error
         try:
+            if self._pool is not None:
+                self._pool.check(folder)
             yield folder
         finally:
             os.close(folder)
+
+    def adopt(self) -> None:
+        """Know this directory from now on, once something is in it; Unavailable when another one is known."""
+        with self.handle() as folder:
+            if self._pool is not None:
+                self._pool.adopt(folder)
 
     def path(self, name: str) -> str:
         """The absolute path that target systems open."""

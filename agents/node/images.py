@@ -45,8 +45,10 @@ class Filled:
 class Images(Folder):
     """The image directory and what may be done in it: flat safe names, all or nothing, never over a file."""
 
-    def __init__(self, folder: Path, *, may_reflink: bool = True) -> None:
-        super().__init__(folder)
+    def __init__(
+        self, folder: Path, *, state: Path | None = None, may_reflink: bool = True
+    ) -> None:
+        super().__init__(folder, state=state)
         self.may_reflink = may_reflink
         self._guard = threading.Lock()
         self._coming: dict[str, int] = {}
@@ -409,6 +411,8 @@ class Images(Folder):
                     os.unlink(part_name, dir_fd=folder)
                 os.close(part)
             os.fsync(folder)
+            if self._pool is not None:
+                self._pool.adopt(folder)
         return Made(
             name,
             (status.st_dev, status.st_ino),

@@ -66,6 +66,7 @@ def restored(node: Node, targets: list[Target]) -> list[Target]:
 
 
 def _scan(node: Node, asked: str | None) -> ScanResult:
+    node.images.adopt()  # before anything is removed: is this our pool at all?
     node.backend.tidy()
     state = node.memory.read()
     targets = {target["iqn"]: target for target in node.targets()}

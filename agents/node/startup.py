@@ -65,25 +65,24 @@ def check(config: Config) -> Backend:
 def build(config: Config) -> Node:
     """A node after its rebuild, without threads and not yet installed."""
     backend = check(config)
+    layout = Layout(config.root)
     node = Node(
         base_iqn=config.iqn_base,
-        images=Images(config.disk_dir, may_reflink=config.agent_reflink != "never"),
+        images=Images(
+            config.disk_dir,
+            state=layout.node_pool,
+            may_reflink=config.agent_reflink != "never",
+        ),
         backend=backend,
         log=OperationLog(config.log_file),
         jobs=Jobs(
-            Layout(config.root).node_jobs,
+            layout.node_jobs,
             waiting=max(1, config.serve_threads // 2),
         ),
         sessions=Sessions(Layout(config.root).node_sessions),
     )
     try:
-        for name in node.images.clean():
-            node.log.add("node.clean", "ok", removed=name)
-        for old, new in importing.recover(node.images):
-            node.log.add("node.clean", "ok", renamed=old, to=new)
-        clean_uploads(node)
-        _rebuild(node, op="node.start")
-        node.masters.renew()
+        _begin(node, op="node.start")
     except ApplicationError as error:
         # Serve all the same: what is exported stays, the answers say what is wrong, and
         # the watch tries again.
@@ -118,7 +117,7 @@ def watch_targets(node: Node) -> None:
         node.backend.check()
         node.memory.read()
         logger.info("the rebuild that could not run at the start runs now")
-        _rebuild(node, op="node.rebuild")
+        _begin(node, op="node.rebuild")
         node.unbuilt = False
         return
     if node.backend.unsettled:
@@ -127,6 +126,17 @@ def watch_targets(node: Node) -> None:
     if node.exported and not node.backend.persistent and not node.backend.targets():
         with node.changing():
             rebuild.restored(node, node.backend.targets())
+
+
+def _begin(node: Node, *, op: str) -> None:
+    """Clean up what a kill left, and bring up what should be there."""
+    for name in node.images.clean():
+        node.log.add("node.clean", "ok", removed=name)
+    for old, new in importing.recover(node.images):
+        node.log.add("node.clean", "ok", renamed=old, to=new)
+    clean_uploads(node)
+    _rebuild(node, op=op)
+    node.masters.renew()
 
 
 def _rebuild(node: Node, *, op: str) -> None:

@@ -123,6 +123,11 @@ class Layout:
         return self.state / "node-sessions.json"
 
     @property
+    def node_pool(self) -> Path:
+        """Which image directory a storage node knows, by its mark."""
+        return self.state / "node-pool.json"
+
+    @property
     def run(self) -> Path:
         """Sockets, stamps and pid files of running parts."""
         return self.state / "run"

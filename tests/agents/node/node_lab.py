@@ -196,7 +196,7 @@ class Lab:
                 b"" if p.is_symlink() else p.read_bytes(),
             )
             for p in self.folder.iterdir()
-            if not p.is_dir() and p.name != ".targets.json"
+            if not p.is_dir() and p.name not in {".targets.json", ".pool"}
         }
 
     def remembered(self) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from agents.node import pool
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, TOKEN, WITH_US, Tgtd, eventually, free_port
 
@@ -163,7 +164,8 @@ def test_a_kill_in_the_middle_of_a_copy_leaves_no_image_and_no_target(
     ]
     assert "worker-01" not in tgtd.listing()
     with agent(tmp_path, tgtd) as running:
-        assert sorted(p.name for p in folder.iterdir()) == [master.name]
+        left = {p.name for p in folder.iterdir()}
+        assert left == {master.name, pool.NAME}
         assert running.call("GET", "/lun") == (200, [])
         assert running.call("POST", "/lun/disk", wanted)[0] == 201
         assert (folder / "worker-01.debian.img").read_bytes() == master.read_bytes()

@@ -111,7 +111,7 @@ def test_a_tgtd_that_goes_in_the_middle_takes_the_new_image_back(
 
     monkeypatch.setattr(stgt.node.images, "create_empty", then_die)
     assert stgt.disk("worker-01.windows", size=SIZE).status_code == 503
-    assert os.listdir(stgt.folder) == []
+    assert stgt.files() == {}
 
 
 @pytest.mark.case(83)
