@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
 from agents import services
 from agents.forms import AgentForm
+from agents.health import agent_health
+from agents.healthlines import health_lines
 from agents.models import Agent
 from ipxeready.actors import ADMINISTRATOR, Actor
 from ipxeready.web.actors import actor_of
 from ipxeready.web.admin import FileBackedAdmin
 
+#: Seconds that a page waits for a node.
+_PATIENCE = 4.0
 _PLAIN = ("base_url", "iscsi_server", "tags", "enabled", "access")
 
 
@@ -24,6 +28,7 @@ class AgentAdmin(FileBackedAdmin):
 
     source = "agents"
     form = AgentForm
+    change_form_template = "agents/change_form.html"
     list_display = (
         "id",
         "base_url",
@@ -73,6 +78,23 @@ class AgentAdmin(FileBackedAdmin):
             shown = [name for name in self.fields if name != "token"]
             return tuple("words" if name == "tags" else name for name in shown)
         return self.fields
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Beside what is registered: how the node is now, asked for a few seconds at most."""
+        context = dict(extra_context or {})
+        if request.method == "GET" and self.get_object(request, object_id):
+            context["health"] = health_lines(
+                agent_health(
+                    actor=actor_of(request), agent_id=object_id, timeout=_PATIENCE
+                )
+            )
+        return super().change_view(request, object_id, form_url, context)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Registering is for administrators, as in the service."""

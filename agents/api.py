@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents import jobs, node_jobs, nodes, selectors, services
+from agents import health, jobs, node_jobs, nodes, selectors, services
 from agents.filters import AgentFilter
 from agents.models import Agent
 from agents.serializers import (
@@ -127,6 +127,16 @@ class AgentDetail(ApiView):
         no_body(request)
         gone = services.agent_delete(actor=self.actor, agent_id=agent_id)
         return Response({"deleted": gone})
+
+
+class AgentHealth(ApiView):
+    """GET /agents/{id}/health."""
+
+    @extend_schema(responses=_ANY)
+    def get(self, request: Request, agent_id: str) -> Response:
+        """How a node is: whether it answers, and what it says of itself."""
+        strict_query(request, {"format": None})
+        return Response(health.agent_health(actor=self.actor, agent_id=agent_id))
 
 
 class AgentProbe(ApiView):

@@ -22,6 +22,7 @@ from agents.protocol import (
     DiskRequest,
     Grown,
     Master,
+    NodeHealth,
     ScanResult,
     Target,
 )
@@ -72,6 +73,16 @@ def expand_token(agent: Agent) -> str:
     return value
 
 
+_NODE_HEALTH = {
+    "backend": dict,
+    "room": dict,
+    "fs": dict,
+    "targets": dict,
+    "images": dict,
+    "problems": list,
+}
+
+
 class NodeClient:
     """Calls one storage node. Never use it inside `index.writing()`: a node may be slow or gone."""
 
@@ -106,6 +117,15 @@ class NodeClient:
         answer.setdefault("reflink", False)
         seen.note_backend(self.agent, answer["backend"])
         return cast(Capabilities, answer)
+
+    def node_health(self) -> NodeHealth:
+        """Its target system, room, images and problems."""
+        answer = self._call("GET", protocol.HEALTH)
+        if not isinstance(answer, dict) or not all(
+            isinstance(answer.get(name), kind) for name, kind in _NODE_HEALTH.items()
+        ):
+            raise self._nonsense("its /health is not that of an ipxeready agent")
+        return cast(NodeHealth, answer)
 
     def masters(self) -> list[Master]:
         """Its master images."""

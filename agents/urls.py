@@ -11,6 +11,9 @@ urlpatterns: list[URLPattern] = [
     api_path("agents", api.AgentList.as_view(), name="agents"),
     api_path("agents/probe", api.AgentProbe.as_view(), name="agent-probe"),
     api_path("agents/<agent_id>", api.AgentDetail.as_view(), name="agent"),
+    api_path(
+        "agents/<agent_id>/health", api.AgentHealth.as_view(), name="agent-health"
+    ),
     api_path("agents/<agent_id>/luns", api.LunList.as_view(), name="agent-luns"),
     api_path(
         "agents/<agent_id>/luns/disk", api.LunDisk.as_view(), name="agent-lun-disk"
