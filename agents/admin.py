@@ -42,7 +42,6 @@ class AgentAdmin(FileBackedAdmin):
     list_filter = ("enabled", "access", "role_disk", "role_cd")
     search_fields = ("id", "base_url", "iscsi_server")
     ordering = ("id",)
-    change_form_template = "agents/change_form.html"
     fields = (
         "id",
         "base_url",

@@ -12,7 +12,7 @@ import pytest
 from agents import http
 from agents.client import NodeClient, node_words
 from agents.models import Agent
-from agents.protocol import DiskRequest
+from agents.protocol import Chap, DiskRequest
 from ipxeready.errors import NodeRefused, Unavailable, UpstreamFailed
 from ipxeready.storage.paths import Layout
 from tests.agents.fakes import http_server, node_like, silent
@@ -36,7 +36,13 @@ def test_a_whole_life_of_a_disk_on_a_real_node(node: RealNode) -> None:
     assert made["iqn"] in {target["iqn"] for target in client.targets()}
     client.delete(made["iqn"], delete_file=False)
     again = client.create_disk(DiskRequest(iqn=made["iqn"], existing=True))
-    assert again == made
+    assert (again["iqn"], again["backing"]) == (made["iqn"], made["backing"])
+    assert client.set_access(made["iqn"], "off")["access"] == "off"
+    secret = Chap(f"user-{name}", "Abcdefghijkl")
+    shown = client.set_access(made["iqn"], "chap", secret, force=True)
+    assert (shown["access"], shown["initiators"]) == ("chap", [f"{BASE}:{name}"])
+    assert client.scan(access="acl")["created"] == []
+    assert client.node_health()["backend"]["alive"] is True
     client.delete(made["iqn"], delete_file=True)
     with pytest.raises(NodeRefused) as refused:
         client.delete(made["iqn"], delete_file=True)
