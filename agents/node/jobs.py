@@ -50,7 +50,10 @@ class Step:
     """What work says of itself while it runs. This one is for work that nobody follows: it does nothing."""
 
     def begin(self) -> None:
-        """Everything that can be refused at once has been checked: from here on it may become a job."""
+        """Everything that can be refused at once has been checked: from here on it may become a job.
+
+        `turn`, `add` and `at` say it too.
+        """
 
     def turn(self, total: int | None = None) -> None:
         """The heavy part comes: wait for one of the few turns at the disk, and keep it until the work ends.
@@ -107,6 +110,7 @@ class _Followed(Step):
         self.at(self._running.job.done + count)
 
     def at(self, done: int, total: int | None = None) -> None:
+        self.begin()
         self._running.at(done, total)
         self._check_ending()
 
@@ -390,8 +394,8 @@ def respond(
 
     What the work must do:
 
-    1. Check first, then `step.begin()`. What is refused before is answered at once, never as a job.
-       Work that never calls it is answered directly whatever the caller prefers: right for quick work.
+    1. Check first, then `step.begin()` (or the first of the calls below). What is refused before is answered at once,
+       never as a job. Work that calls none of them is answered directly whatever the caller prefers: right for quick work.
     2. Before a heavy part (whole images read or written) `step.turn(total)`: few have a turn at a time.
        Never wait for it, nor do anything long, with the node's lock held.
     3. `step.add(count)` or `step.at(done)` often, several times a second: that is progress, and raises

@@ -195,6 +195,21 @@ def test_what_is_known_before_the_copy_is_answered_at_once_and_is_no_job(
     assert on_file(node) == []
 
 
+@pytest.mark.case(63)
+def test_disk_that_is_full_and_a_master_in_use_are_said_at_once(
+    node: Lab, copies: Copies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node.node.images, "may_reflink", False)
+    with (node.folder / MASTER).open("r+b"):
+        answer = clone(node, "pc1.debian")
+        assert answer.status_code == 409
+    monkeypatch.setattr(node.node.images, "room", lambda: (2 * SIZE, 100 * SIZE))
+    answer = clone(node, "pc1.debian")
+    assert answer.status_code == 507
+    assert "no room for pc1.debian.img" in answer.json()["detail"]
+    assert on_file(node) == []
+
+
 @pytest.mark.case(65)
 def test_same_request_again_is_the_same_job_and_another_one_is_refused(
     node: Lab, copies: Copies
@@ -301,6 +316,8 @@ def test_file_system_that_takes_its_time_for_a_clone_is_a_job_and_blocks_nobody(
 ) -> None:
     go_on = threading.Event()
     real = copying.ficlone
+    # The control plane has asked this when it registered the node.
+    assert node.client.get("/capabilities").status_code == 200
 
     def slow(source: int, destination: int) -> None:
         assert go_on.wait(20)
