@@ -52,8 +52,8 @@ def folder(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def slow_node(tmp_path: Path, **more: str) -> Iterator[tuple[Process, NodeClient]]:
-    """A node whose disk writes a piece in 0.3 s."""
-    with agent(tmp_path, None, slow=True, **more) as process:
+    """A node whose disk writes a piece in 0.1 s."""
+    with agent(tmp_path, None, slow=True, SLOW="0.1", **more) as process:
         yield process, client_of(process)
 
 
