@@ -14,7 +14,7 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         """Make the registry known to the index."""
-        from agents import jobs
+        from agents import intake_jobs, jobs
         from agents.adapters import AgentsSource
         from ipxeready.index import register
         from ipxeready.jobs.kinds import recover
@@ -22,3 +22,7 @@ class AgentsConfig(AppConfig):
         register(AgentsSource())
         recover(jobs.DISK, jobs.disk_ended, name=_("disk on a node"))
         recover(jobs.SCAN, jobs.scan_ended, name=_("scan of a node"))
+        recover(
+            intake_jobs.CONVERT, intake_jobs.ended, name=_("conversion of an image")
+        )
+        recover(intake_jobs.FINISH, intake_jobs.ended, name=_("end of an upload"))

@@ -345,11 +345,12 @@ class NodeClient:
         *,
         params: dict[str, str] | None = None,
         body: dict[str, Any] | None = None,
+        piece: http.Piece | None = None,
         timeout: float | None = None,
     ) -> Any:
-        return self._exchange(method, path, params=params, body=body, timeout=timeout)[
-            1
-        ]
+        return self._exchange(
+            method, path, params=params, body=body, piece=piece, timeout=timeout
+        )[1]
 
     def _exchange(
         self,
@@ -358,6 +359,7 @@ class NodeClient:
         *,
         params: dict[str, str] | None = None,
         body: dict[str, Any] | None = None,
+        piece: http.Piece | None = None,
         prefer: str = "",
         timeout: float | None = None,
     ) -> tuple[int, Any]:
@@ -371,6 +373,7 @@ class NodeClient:
                 params=params,
                 body=body,
                 prefer=prefer,
+                piece=piece,
                 timeout=self.timeout if timeout is None else max(timeout, self.timeout),
             )
         except http.Unreached as error:

@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 import requests
@@ -26,6 +26,8 @@ CONNECT_TIMEOUT = 3.0
 #: A list of targets of a large node is a few MiB; more is not an answer.
 MAX_ANSWER = 32 << 20
 _CHUNK = 64 * 1024
+#: Handed on at once of a body that only passes through.
+_PIECE = 256 * 1024
 
 _local = threading.local()
 
@@ -41,6 +43,39 @@ class Unreached(Exception):
 
 class Nonsense(Exception):
     """An answer that a node of ours never gives."""
+
+
+class CutShort(Exception):
+    """The one whose bytes are handed on has stopped sending."""
+
+
+class Piece:
+    """`length` bytes that `read` gives: sent as they come, with a Content-Length, never held as a whole."""
+
+    def __init__(self, read: Callable[[int], bytes], length: int) -> None:
+        self._read = read
+        self._left = length
+        #: What `requests` takes for the Content-Length.
+        self.len = length
+
+    def __iter__(self) -> Iterator[bytes]:
+        """In pieces; this is also how `requests` tells a stream."""
+        while chunk := self.read(_PIECE):
+            yield chunk
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, at most so many; CutShort when there are fewer than were promised."""
+        if not self._left:
+            return b""
+        wanted = min(self._left, _PIECE if size < 0 else max(size, _PIECE))
+        try:
+            chunk = self._read(wanted)
+        except OSError:
+            chunk = b""
+        if not chunk:
+            raise CutShort(f"{self._left} bytes are missing")
+        self._left -= len(chunk)
+        return chunk
 
 
 class _Retry(Retry):
@@ -168,9 +203,12 @@ def exchange(
     params: Mapping[str, str] | None = None,
     body: Mapping[str, Any] | None = None,
     prefer: str = "",
+    piece: Piece | None = None,
     timeout: float,
 ) -> tuple[int, Any]:
     """Status and JSON of the answer (None when an error's body is none). Raises Unreached or Nonsense.
+
+    `piece` is sent as it is in the place of a JSON body; CutShort when it turns out to be shorter than it said.
 
     `timeout` is for the whole answer, not for each piece of it.
     """
@@ -179,6 +217,8 @@ def exchange(
         headers["Authorization"] = f"Bearer {token}"
     if prefer:
         headers[PREFER] = prefer
+    if piece is not None:
+        headers["Content-Type"] = "application/octet-stream"
     try:
         with (
             _session(method) as session,
@@ -187,6 +227,7 @@ def exchange(
                 url,
                 params=params,
                 json=body,
+                data=piece,
                 headers=headers,
                 timeout=(CONNECT_TIMEOUT, timeout),
                 allow_redirects=False,

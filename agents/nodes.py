@@ -65,7 +65,7 @@ def masters_list(*, actor: Actor) -> dict[str, Any]:
     """The masters of every enabled disk node; a dead one only loses its own. UpstreamFailed when all are dead."""
     actor.require(VIEWER)
     nodes = selectors.agents_enabled_for_disks()
-    with _audited(actor, "master.list") as note:
+    with audited(actor, "master.list") as note:
         answers = ask_all(nodes, lambda agent: NodeClient(agent).masters(), _limit())
         failed = {
             name: answer
@@ -100,7 +100,7 @@ def luns_list(*, actor: Actor, agent_id: str) -> list[Target]:
     """The targets of one node."""
     actor.require(VIEWER)
     agent = selectors.agent_get(agent_id)
-    with _audited(actor, "lun.list", agent=agent.id):
+    with audited(actor, "lun.list", agent=agent.id):
         return NodeClient(agent).targets()
 
 
@@ -123,7 +123,7 @@ def lun_create_disk(
         master=master,
         size=size,
     )
-    with _audited(actor, "lun.create_disk", agent=agent.id, **request.told()) as note:
+    with audited(actor, "lun.create_disk", agent=agent.id, **request.told()) as note:
         made = create_disk(agent, request, watch)
         note |= protocol.how_made(made)
     return made
@@ -168,9 +168,9 @@ def agent_create_disk(
     watch: Watch = NOBODY,
 ) -> Created:
     """Make and export a disk for a worker; the caller has reserved it in the ledger and confirms it there."""
-    with _audited(
+    with audited(
         actor,
-        "agent.create_disk",
+        "agent.create_disk" if request.import_ is None else "image.import",
         worker_id=worker_id,
         agent=agent.id,
         **request.told(),
@@ -193,7 +193,7 @@ def lun_create_cd(
         access=None if iqn is None else _of_nobody(agent),
     )
     check_named_node(agent, CD)
-    with _audited(actor, "lun.create_cd", agent=agent.id, **request.told()):
+    with audited(actor, "lun.create_cd", agent=agent.id, **request.told()):
         return NodeClient(agent).create_cd(request)
 
 
@@ -221,7 +221,7 @@ def lun_delete(
             "force=true deletes target and image all the same, and cuts off who is connected.",
             code="target.owned",
         )
-    with _audited(
+    with audited(
         actor,
         "lun.delete",
         agent=agent.id,
@@ -245,7 +245,7 @@ def lun_scan(*, actor: Actor, agent_id: str) -> ScanResult:
     """Let a node export what has no target."""
     actor.require(OPERATOR)
     agent = selectors.agent_get(agent_id)
-    with _audited(actor, "lun.scan", agent=agent.id) as note:
+    with audited(actor, "lun.scan", agent=agent.id) as note:
         result = NodeClient(agent).scan(_of_nobody(agent))
         note["created"] = len(result["created"])
         note["skipped"] = len(result["skipped"])
@@ -268,7 +268,7 @@ def _limit() -> float:
 
 
 @contextlib.contextmanager
-def _audited(actor: Actor, op: str, **fields: Any) -> Iterator[dict[str, Any]]:
+def audited(actor: Actor, op: str, **fields: Any) -> Iterator[dict[str, Any]]:
     """One audit line, whichever way it ends; what the caller notes goes with it.
 
     Quietly: the node has done it or not, and the answer says so even when the trail cannot be written.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern
 
-from agents import api
+from agents import api, intake_api
 from ipxeready.web.routing import api_path
 
 urlpatterns: list[URLPattern] = [
@@ -27,6 +27,31 @@ urlpatterns: list[URLPattern] = [
         "agents/<agent_id>/jobs/<job_id>",
         api.NodeJobDetail.as_view(),
         name="agent-job",
+    ),
+    api_path(
+        "agents/<agent_id>/images",
+        intake_api.AgentImages.as_view(),
+        name="agent-images",
+    ),
+    api_path(
+        "agents/<agent_id>/images/convert",
+        intake_api.AgentImageConvert.as_view(),
+        name="agent-image-convert",
+    ),
+    api_path(
+        "agents/<agent_id>/uploads",
+        intake_api.AgentUploads.as_view(),
+        name="agent-uploads",
+    ),
+    api_path(
+        "agents/<agent_id>/uploads/<upload_id>",
+        intake_api.AgentUpload.as_view(),
+        name="agent-upload",
+    ),
+    api_path(
+        "agents/<agent_id>/uploads/<upload_id>/finish",
+        intake_api.AgentUploadFinish.as_view(),
+        name="agent-upload-finish",
     ),
     api_path("masters", api.MasterList.as_view(), name="masters"),
 ]

@@ -19,7 +19,7 @@ from agents.scheduler import check_named_node
 from agents.selectors import agent_get
 from agents.spread import interleaved, spread
 from ipxeready.actors import OPERATOR, Actor
-from ipxeready.errors import ApplicationError, Conflict, NodeRefused
+from ipxeready.errors import ApplicationError, Conflict, Invalid, NodeRefused
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
 from ipxeready.jobs.watch import NOBODY, LeftOpen, Watch
@@ -51,6 +51,7 @@ from workers.disks import (
 from workers.ledger import disk_drop, record_get, record_put
 from workers.models import Disk, Worker
 from workers.settle import backing_of, mark, settle
+from workers.validators import shown
 
 #: Items that are reserved together: each is claimed by an open file meanwhile.
 CHUNK = 100
@@ -99,7 +100,9 @@ def batch_check(
     """What `disk_batch` refuses as a whole, before it asks or writes anything."""
     actor.require(OPERATOR)
     check_number(targets, "targets")
-    return batch_spec(type=type, os=os, name=name, size=size)
+    spec = batch_spec(type=type, os=os, name=name, size=size)
+    check_one_import(spec, len(targets))
+    return spec
 
 
 def _is_left(item: Item) -> bool:
@@ -115,6 +118,16 @@ def batch_spec(
         spec = disk_spec(type=type, os=os, name="its own", size=size)
         return dataclasses.replace(spec, name=None)
     return disk_spec(type=type, os=os, name=name, size=size)
+
+
+def check_one_import(spec: DiskSpec, number: int) -> None:
+    """Invalid when one image should become several workers' disks: it is renamed, not copied."""
+    if spec.type == DiskType.IMPORT and number > 1:
+        raise Invalid(
+            f"{shown(spec.name)} becomes one worker's disk, not that of {number}: name one worker, "
+            "or make it a master (with _tpl_ in its name) and clone that",
+            field="name",
+        )
 
 
 class _Batch:

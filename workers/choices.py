@@ -29,3 +29,4 @@ class DiskType(models.TextChoices):
     MASTER = "master", _("clone of a master")
     EMPTY = "empty", _("empty")
     EXISTING = "existing", _("an image that was kept")
+    IMPORT = "import", _("another image of the node, renamed")

@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 
 from agents import protocol, scheduler
+from agents.intake import node_of_image
 from agents.models import Agent
 from agents.nodes import agent_create_disk
 from agents.protocol import OFF, Chap, DiskRequest
@@ -92,6 +93,8 @@ def disk_spec(
         raise Invalid(f"is needed for type {type}: the image's file name", field="name")
     if type == DiskType.MASTER:
         name = protocol.check_master(name, field="name")
+    if type == DiskType.IMPORT:
+        name = protocol.check_import(name, field="name")
     return DiskSpec(type, system, name=name)
 
 
@@ -168,6 +171,7 @@ def disk_request(
         master=spec.name if spec.type == DiskType.MASTER else None,
         size=spec.size,
         existing=spec.type == DiskType.EXISTING,
+        import_=spec.name if spec.type == DiskType.IMPORT else None,
         filename=disk["filename"],
         access=disk.get("access", OFF),
         chap=chap,
@@ -184,6 +188,8 @@ def _node_for(worker: Worker, spec: DiskSpec, named: str | None) -> Agent:
     """The node that was named, or the scheduler's choice."""
     if named:
         return _named(named)
+    if spec.type == DiskType.IMPORT:
+        return node_of_image(name=spec.name or "", nodes=list(all_agents()))
     return scheduler.pick_disk_node(
         nodes=list(all_agents()),
         need_bytes=spec.size,

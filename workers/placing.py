@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from agents.intake import node_of_image
 from agents.protocol import DISK
 from agents.scheduler import check_named_node, pick_disk_nodes
 from agents.selectors import agent_get
@@ -32,6 +33,9 @@ def place_disks(
         return [(name, named[at % len(named)].id) for at, name in enumerate(ids)]
     if spec.type == DiskType.EXISTING:
         raise Invalid("is needed for type existing: where the images lie", field="node")
+    if spec.type == DiskType.IMPORT:
+        found = node_of_image(name=spec.name or "", nodes=list(all_agents()))
+        return [(name, found.id) for name in ids]
     disks: dict[str, dict[str, str]] = defaultdict(dict)
     for worker_id, os, agent in Disk.objects.values_list("worker_id", "os", "agent"):
         disks[worker_id][os] = agent

@@ -33,11 +33,9 @@ def image_delete(request: HttpRequest) -> HttpResponse:
     """Remove a file that nobody uses."""
     given = http.query(request, ("name", "master"))
     http.body(request, ())
-    done = listing.image_delete(
-        current(),
-        http.text(given, "name", required=True) or "",
-        master=http.boolean(given, "master"),
-    )
+    master = http.boolean(given, "master")
+    name = http.text(given, "name", required=True) or ""
+    done = listing.image_delete(current(), name, master=master)
     return JsonResponse(done)
 
 

@@ -133,6 +133,25 @@ MADE = {
     "bytes": 0,
 }
 MASTER = {"name": str, "size": int, "mtime": time}
+IMAGE = {
+    "name": str,
+    "kind": Or("disk", "master", "iso", "source", "other"),
+    "size": int,
+    "allocated": int,
+    "mtime": time,
+    "target?": str,
+    "problem?": str,
+}
+IMAGES = {"images": [IMAGE], "formats": list}
+UPLOAD = {
+    "id": str,
+    "name": str,
+    "size": Or(None, int),
+    "offset": int,
+    "sha256": Or(None, str),
+    "created": time,
+    "changed": time,
+}
 SCANNED = {
     "created": Or([], [{"iqn": str, "cd": bool}]),
     "skipped": Or([], [{"name": str, "reason": str}]),
@@ -769,6 +788,68 @@ CONTROL = (
     ),
     Row(
         "GET",
+        "/agents/{n}/images",
+        IMAGES,
+        given=(NODE,),
+        refused=(NO_NODE, UNREACHABLE, NOT_OUR_TOKEN),
+    ),
+    Row(
+        "DELETE",
+        "/agents/{n}/images",
+        {"deleted": "{pc}.debian.img", "freed": int},
+        query="name={pc}.debian.img",
+        given=(NODE, LUN, ("DELETE", "/agents/{n}/luns?iqn={base}:{pc}.debian", None)),
+        flags=("master",),
+        refused=(
+            NO_NODE,
+            UNREACHABLE,
+            Refused("no such file", 404, "", given=(NODE,), from_node=True),
+            Refused("which?", 400, "name", query="master=false"),
+            Refused("a path", 400, "name", query="name=../x.img"),
+            Refused("a target's", 409, "", given=(NODE, LUN), from_node=True),
+        ),
+    ),
+    Row(
+        "POST",
+        "/agents/{n}/images/convert",
+        {
+            "name": "{pc}.debian.img",
+            "size": int,
+            "format": "raw",
+            "seconds": float,
+            "bytes": int,
+        },
+        status=201,
+        body={"source": "{tpl}", "name": "{pc}.debian.img", "format": "raw"},
+        given=(NODE,),
+        refused=(
+            NO_NODE,
+            UNREACHABLE,
+            Refused("a path", 400, "source", body={"source": "../x.raw"}),
+            Refused("no image", 400, "name", body={"name": "x.iso"}),
+            Refused("no format", 400, "format", body={"format": "nbd"}),
+            Refused("not there", 404, "", body={"source": "no.raw"}, from_node=True),
+        ),
+    ),
+    Row("GET", "/agents/{n}/uploads", {"uploads": list}, given=(NODE,)),
+    Row(
+        "POST",
+        "/agents/{n}/uploads",
+        UPLOAD,
+        status=201,
+        body={"name": "{pc}.iso", "size": 10, "sha256": "0" * 64},
+        given=(NODE,),
+        refused=(
+            NO_NODE,
+            UNREACHABLE,
+            Refused("a path", 400, "name", body={"name": "../x.iso"}),
+            Refused("no image", 400, "name", body={"name": "x.exe"}),
+            Refused("no checksum", 400, "sha256", body={"sha256": "x"}),
+            Refused("no size", 400, "size", body={"size": -1}, from_node=True),
+        ),
+    ),
+    Row(
+        "GET",
         "/masters",
         {
             "agents": [
@@ -840,7 +921,14 @@ CONTROL = (
 BESIDE = {("GET", "/schema"), ("GET", "/jobs/*"), ("DELETE", "/jobs/*")}
 BESIDE |= {(method, f"/agents/*{path}") for method, path in BESIDE if "jobs" in path}
 #: The same of the agent: a job comes and goes.
-AGENT_BESIDE = {"/jobs/*"}
+AGENT_BESIDE = {"/jobs/*", "/uploads/*", "/uploads/*/finish"}
+#: An upload comes and goes too: tests/agents/test_images.py.
+BESIDE |= {
+    ("GET", "/agents/*/uploads/*"),
+    ("PATCH", "/agents/*/uploads/*"),
+    ("DELETE", "/agents/*/uploads/*"),
+    ("POST", "/agents/*/uploads/*/finish"),
+}
 
 AGENT_ROWS = (
     Row("GET", "/healthz", {"status": "ok"}, open=True),
@@ -923,6 +1011,50 @@ AGENT_ROWS = (
             Refused("which?", 400, "iqn", query="delete_file=true"),
             Refused("outside", 400, "iqn", query=f"iqn={STRANGE}"),
         ),
+    ),
+    Row("GET", "/images", IMAGES),
+    Row(
+        "DELETE",
+        "/images",
+        {"deleted": "{pc}.debian.img", "freed": int},
+        query="name={pc}.debian.img",
+        given=(
+            ("POST", "/lun/disk", {"iqn": "{base}:{pc}.debian", "size": "1M"}),
+            ("DELETE", "/lun?iqn={base}:{pc}.debian", None),
+        ),
+        flags=("master",),
+        refused=(
+            Refused("no such file", 404, "", given=()),
+            Refused("hidden", 400, "name", query="name=.targets.json"),
+        ),
+    ),
+    Row(
+        "POST",
+        "/images/convert",
+        {
+            "name": "{pc}.debian.img",
+            "size": int,
+            "format": "raw",
+            "seconds": float,
+            "bytes": int,
+        },
+        status=201,
+        body={"source": "{tpl}", "name": "{pc}.debian.img", "format": "raw"},
+        wrong={"source": 5, "name": 5, "format": 5},
+        refused=(
+            Refused("not there", 404, "", body={"source": "no.raw"}),
+            Refused("a path", 400, "source", body={"source": "../x.raw"}),
+        ),
+    ),
+    Row("GET", "/uploads", {"uploads": list}),
+    Row(
+        "POST",
+        "/uploads",
+        UPLOAD,
+        status=201,
+        body={"name": "{pc}.iso", "size": 10, "sha256": "0" * 64},
+        wrong={"name": 5, "size": "x", "sha256": 5},
+        refused=(Refused("a path", 400, "name", body={"name": "../x.iso"}),),
     ),
     Row(
         "GET",

@@ -18,7 +18,7 @@ DOCUMENTS = sorted(
 )
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 #: Of the agent, which has its own addresses, and of what is not there yet.
-NOT_OURS = ("/lun", "/capabilities", "/logs")
+NOT_OURS = ("/lun", "/capabilities", "/logs", "/images", "/uploads")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 
 

@@ -9,7 +9,7 @@ from ipxeready.errors import Invalid
 from ipxeready.jobs.services import job_run
 from ipxeready.shell import ShellCommand, Usage, shell_actor, words
 from ipxeready.storage.iqn import OSES
-from workers.batches import batch_spec
+from workers.batches import batch_spec, check_one_import
 from workers.choices import DiskType
 from workers.jobs import disks_work
 from workers.management.selection import add_selection, selected
@@ -31,11 +31,14 @@ class Command(ShellCommand):
             "--type",
             required=True,
             choices=DiskType.values,
-            help="master: a clone; empty; existing: the kept image of each worker",
+            help="master: a clone; empty; existing: the kept image of each worker; import: another image of "
+            "the node becomes the disk of one worker",
         )
         parser.add_argument("--os", required=True, metavar="OS", help=", ".join(OSES))
         parser.add_argument(
-            "--name", metavar="FILE", help="the master's file, with --type master"
+            "--name",
+            metavar="FILE",
+            help="the file of the master, or of the image to import",
         )
         parser.add_argument(
             "--size", metavar="SIZE", help="such as 40G, with --type empty"
@@ -62,6 +65,10 @@ class Command(ShellCommand):
         if not workers:
             self._tell({"succeeded": [], "skipped": [], "failed": []})
             return
+        try:
+            check_one_import(spec, len(workers))
+        except Invalid as error:
+            raise Usage(words(error)) from None
         targets = place_disks(workers=workers, spec=spec, nodes=options["nodes"])
         total = len(targets)
         actor = shell_actor()

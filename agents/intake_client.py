@@ -1,0 +1,113 @@
+"""What a storage node is asked about the files of its image directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+from urllib.parse import quote
+
+from agents import http, protocol
+from agents.client import LONG, NodeClient
+from agents.protocol import Converted, ImageDeleted, ImageList, Upload, Uploaded
+from ipxeready.errors import Invalid
+
+
+class IntakeClient(NodeClient):
+    """Calls one storage node about its images and uploads."""
+
+    def images(self) -> ImageList:
+        """Every file of its image directory."""
+        answer = self._call("GET", protocol.IMAGES, timeout=LONG)
+        found = answer.get("images") if isinstance(answer, dict) else None
+        if not isinstance(found, list) or not all(
+            isinstance(entry, dict) and isinstance(entry.get("name"), str)
+            for entry in found
+        ):
+            raise self._nonsense("its /images is no list of images")
+        answer.setdefault("formats", [])
+        return cast(ImageList, answer)
+
+    def image_delete(self, name: str, *, master: bool) -> ImageDeleted:
+        """Remove a file; a master only by saying so."""
+        params = {"name": name} | ({"master": "true"} if master else {})
+        answer = self._call("DELETE", protocol.IMAGES, params=params, timeout=LONG)
+        return cast(ImageDeleted, self._object(answer, "deleted"))
+
+    def image_convert(
+        self, source: str, name: str, format_: str | None, **watch: Any
+    ) -> Converted:
+        """Make an image from a file of another format; `watch` as for every long call."""
+        body = {"source": source, "name": name}
+        if format_ is not None:
+            body["format"] = format_
+        answer = self._long("POST", protocol.IMAGES_CONVERT, body=body, **watch)
+        return cast(Converted, self._object(answer, "name"))
+
+    def uploads(self) -> list[Upload]:
+        """The unfinished ones."""
+        answer = self._call("GET", protocol.UPLOADS)
+        found = answer.get("uploads") if isinstance(answer, dict) else None
+        if not isinstance(found, list) or not all(
+            isinstance(entry, dict) and isinstance(entry.get("id"), str)
+            for entry in found
+        ):
+            raise self._nonsense("its /uploads is no list of uploads")
+        return cast(list[Upload], found)
+
+    def upload(self, upload_id: str) -> Upload:
+        """One of them."""
+        answer = self._call("GET", _at(upload_id))
+        return cast(Upload, self._object(answer, "id"))
+
+    def upload_create(self, name: str, size: int | None, sha256: str | None) -> Upload:
+        """Begin one."""
+        body = {"name": name, "size": size, "sha256": sha256}
+        answer = self._call("POST", protocol.UPLOADS, body=body, timeout=LONG)
+        return cast(Upload, self._object(answer, "id"))
+
+    def upload_write(
+        self, upload_id: str, offset: int, length: int, read: Callable[[int], bytes]
+    ) -> Upload:
+        """Hand a piece on as it comes; Invalid when its sender stops before the end."""
+        try:
+            answer = self._call(
+                "PATCH",
+                _at(upload_id),
+                params={"offset": str(offset)},
+                piece=http.Piece(read, length),
+                timeout=LONG,
+            )
+        except http.CutShort:
+            raise Invalid(
+                f"the piece ended before its {length} bytes; ask where the upload is and go on from there",
+                code="upload.cut",
+            ) from None
+        return cast(Upload, self._object(answer, "id"))
+
+    def upload_finish(
+        self, upload_id: str, name: str | None, sha256: str | None, **watch: Any
+    ) -> Uploaded:
+        """Have it verified and named; `watch` as for every long call."""
+        body = {
+            key: value
+            for key, value in (("name", name), ("sha256", sha256))
+            if value is not None
+        }
+        path = f"{_at(upload_id)}/finish"
+        answer = self._long("POST", path, body=body, **watch)
+        return cast(Uploaded, self._object(answer, "name"))
+
+    def upload_delete(self, upload_id: str) -> dict[str, Any]:
+        """Give it up."""
+        answer = self._call("DELETE", _at(upload_id), timeout=LONG)
+        return self._object(answer, "deleted")
+
+    def _object(self, answer: Any, name: str) -> dict[str, Any]:
+        if not isinstance(answer, dict) or not isinstance(answer.get(name), str):
+            raise self._nonsense(f"its answer has no {name}")
+        return answer
+
+
+def _at(upload_id: str) -> str:
+    # No identifier of ours; quoted all the same, so that it stays one part of a path.
+    return f"{protocol.UPLOADS}/{quote(upload_id, safe='')}"
