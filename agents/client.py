@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -381,7 +382,7 @@ class NodeClient:
         except http.Nonsense as error:
             raise self._nonsense(str(error)) from None
         if status >= 400:
-            raise self._refusal(status, answer)
+            raise self._refusal(status, _without_secret(answer, body))
         return status, answer
 
     def _refusal(self, status: int, answer: Any) -> ApplicationError:
@@ -460,6 +461,14 @@ def probe(base_url: str, token: str) -> dict[str, Any]:
             )
         },
     }
+
+
+def _without_secret(answer: Any, body: dict[str, Any] | None) -> Any:
+    """An answer that repeats the secret it was sent, with the secret taken out: no node here does, an odd one might."""
+    secret = ((body or {}).get("chap") or {}).get("secret")
+    if not secret:
+        return answer
+    return json.loads(json.dumps(answer).replace(secret, "..."))
 
 
 def _is_target(entry: Any) -> bool:

@@ -173,6 +173,8 @@ class WorkerAdmin(FileBackedAdmin):
         """The worker's own word, and what holds for each of its targets."""
         own = obj.get_access_display() or _t("as the node of each target says")
         things = selectors.things_of([obj.pk]).get(obj.pk, [])
+        if not things:
+            return own
         lines = [(thing.iqn, _in_force(obj, thing)) for thing in things]
         return format_html(
             "{}<ul>{}</ul>",

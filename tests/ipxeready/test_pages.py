@@ -35,6 +35,8 @@ EXPECTED: dict[str, dict[str, tuple[int, int, int]]] = {
         "history": (OK, OK, OK),
         "disk_add": (OK, OK, FORBIDDEN),
         "disk_delete": (OK, OK, FORBIDDEN),
+        "access": (OK, OK, FORBIDDEN),
+        "node_access": (OK, OK, FORBIDDEN),
     },
     "agents.agent": {
         "changelist": (OK, OK, OK),
@@ -178,6 +180,7 @@ def addresses() -> Iterator[tuple[str, tuple[int, int, int]]]:
                 "changelist": [],
                 "add": [],
                 "disk_delete": [key, "ubuntu"],
+                "node_access": [OBJECTS["agents.agent"]],
             }.get(page, [key])
             yield reverse(f"{prefix}_{page}", args=args), expected
     yield from OTHERS.items()

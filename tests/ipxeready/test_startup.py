@@ -31,6 +31,8 @@ def test_an_empty_folder_becomes_a_root(tmp_path: Path) -> None:
         assert mode(secret) == 0o600
         assert len(secret.read_text().strip()) >= 43  # 256 bits in base64
     assert mode(layout.agents_yml) == mode(layout.users_yml) == 0o600
+    assert mode(layout.chap_secrets_yml) == 0o600
+    assert yaml.safe_load(layout.chap_secrets_yml.read_text()) == {"secrets": {}}
     assert yaml.safe_load(layout.agents_yml.read_text()) == {"agents": {}}
     assert yaml.safe_load(layout.users_yml.read_text()) == {"users": {}}
     assert yaml.safe_load(layout.workers_yml.read_text()) == {"workers": {}}
@@ -119,6 +121,7 @@ def test_a_root_below_a_file_names_that_file(tmp_path: Path) -> None:
     [
         "config/agents.yml",
         "config/users.yml",
+        "config/chap-secrets.yml",
         "config/cp-token",
         "config/secret-key",
         "state/workers.yml",

@@ -26,6 +26,8 @@ class Stub:
         self.nonsense = False
         #: The answer to a change of access; None: the connection is closed without one.
         self.access: tuple[int, Any] | None = (200, {})
+        #: The same, made when it is asked.
+        self.set_access: Callable[[], tuple[int, Any]] | None = None
         self.release = threading.Event()
         self.fake: Fake
 
@@ -62,6 +64,8 @@ class Stub:
                 return 200, {"masters": []}
             return 200, {"status": "ok"}
         if path == "/lun/access":
+            if self.set_access is not None:
+                return self.set_access()
             if self.access is None:
                 raise ConnectionAbortedError
             return self.access

@@ -487,3 +487,18 @@ def test_a_renamed_worker_keeps_its_secret(
 def test_a_repr_never_shows_a_secret(layout: Layout) -> None:
     made = chap.ensured(SYSTEM, "pc1", "pc1")
     assert made.secret not in repr(made)
+
+
+def test_a_node_that_repeats_the_secret_in_its_refusal_is_not_quoted(
+    api: APIClient, stub: Stub, worker: Make, layout: Layout
+) -> None:
+    worker("pc1")
+    stub.next_iqn = f"{BASE}:pc1.debian"
+    give(api, "pc1", disk_agent="stub")
+    stub.set_access = lambda: (
+        400,
+        {"detail": {"chap": [f"what is {secrets(layout)['pc1']['secret']}?"]}},
+    )
+    status, words = refusal(api, "put", "/workers/pc1/access", {"access": "chap"})
+    assert (status, words) == (400, "stub: chap: what is ...?")
+    assert secrets(layout)["pc1"]["secret"] not in layout.operations.read_text()
