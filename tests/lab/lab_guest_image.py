@@ -17,7 +17,7 @@ from tests.lab.lab_process import run
 
 INSIDE = Path(__file__).parent / "guest"
 _PACKAGES = (
-    *("python3", "kmod", "iproute2", "mount", "procps"),
+    *("python3", "kmod", "iproute2", "mount", "procps", "e2fsprogs"),
     # What the agent calls, and what the tests log in with.
     *("xfsprogs", "btrfs-progs", "qemu-utils", "qemu-block-extra", "libiscsi-bin"),
 )
