@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 #: Full copies and conversions at a time: more of them only make each other's disk heads travel.
 HEAVY = 4
+#: Jobs that have not ended: each that waits holds a thread and four open files, and a process often has 1024.
+MOST = 100
 #: Seconds for which a caller may have a thread of the server to itself with `wait=`.
 LONGEST_WAIT = 60.0
 #: Work that somebody waits for without `Prefer` is listed as a job after so many seconds.
@@ -250,6 +252,12 @@ class Jobs:
                     f"end, or cancel it with DELETE {protocol.JOBS}/{job.id}.",
                     code="job.busy",
                 )
+            if len(self._by_id) >= MOST:
+                raise Unavailable(
+                    f"this node has {MOST} jobs under way or waiting already; send it again when some have ended.",
+                    code="job.many",
+                    retry_after=30,
+                )
             held = contextlib.ExitStack()
             running = held.enter_context(
                 self.store.later(
@@ -286,8 +294,13 @@ class Jobs:
         """A job as the API shows it; `cancelling` while it was asked to end and has not yet."""
         with self._guard:
             live = self._by_id.get(job.id)
-        wished = self.store.wished(job.id) if live is None else live.running.cancelled()
-        return {**job.public(), "cancelling": wished and job.state not in ENDED}
+        if job.state in ENDED:
+            wished = False
+        elif live is not None:
+            wished = live.running.cancelled()
+        else:
+            wished = self.store.wished(job.id)
+        return {**job.public(), "cancelling": wished}
 
     def cancel(self, job_id: str) -> Job:
         """Ask for the end of a job; Conflict when it has ended."""

@@ -286,6 +286,21 @@ def test_few_copies_at_a_time_and_the_rest_in_their_order(
     assert len(node.targets()) == HEAVY + 2
 
 
+def test_too_many_jobs_are_refused_before_they_use_up_the_process(
+    node: Lab, copies: Copies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.node.jobs.MOST", 2)
+    answers = [clone(node, f"pc{n}.debian") for n in range(3)]
+    assert [a.status_code for a in answers] == [202, 202, 503]
+    assert answers[2]["Retry-After"] == "30"
+    # The same again is no more work.
+    assert clone(node, "pc0.debian").status_code == 202
+    copies.go()
+    for answer in answers[:2]:
+        ended(node, answer)
+    eventually(lambda: clone(node, "pc2.debian", None).status_code == 201)
+
+
 @pytest.mark.case(66)
 def test_slow_copies_hold_up_nothing_else(
     node: Lab, copies: Copies, monkeypatch: pytest.MonkeyPatch
