@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.bench import changes, data, disks, firmware, menu, processes
+from tests.bench import changes, clones, data, disks, firmware, menu, processes
 from tests.bench.table import Table
 
 
@@ -39,7 +39,8 @@ def _run(options: argparse.Namespace) -> int:
         for size in options.sizes:
             _say(f"{size:,} workers ...")
             _measure(Path(folder) / str(size), size, options, table)
-    notes = [_menu(options.menu)]
+        cloned = _clones(Path(folder), options)
+    notes = [cloned, _menu(options.menu)]
     sys.stdout.write(f"{table}\n\n")
     sys.stdout.write("\n".join([*notes, *_explained(options)]) + "\n")
     sys.stdout.write(f"The whole run took {time.monotonic() - begin:.0f} s.\n")
@@ -55,6 +56,14 @@ def _options(words: list[str] | None) -> argparse.Namespace:
     add("--naive", type=int, default=12, help="requests of the naive way")
     add("--times", type=int, default=5, help="registrations and edits")
     add("--disks", type=int, default=100, help="of each way to make disks")
+    add(
+        "--clone",
+        type=float,
+        nargs=2,
+        default=[10, 3],
+        metavar=("GIB", "DATA"),
+        help="size and data of the image that is cloned; 0 0: none",
+    )
     add("--menu", type=int, default=2, help="power-ons in the lab; 0: none")
     return parser.parse_args(words)
 
@@ -153,6 +162,19 @@ def _menu(times: int) -> str:
         return f"{title}not measured, it {reason}."
     _say("power-on to menu ...")
     return title + ", ".join(f"{seconds:.1f} s" for seconds in menu.measure(times))
+
+
+def _clones(folder: Path, options: argparse.Namespace) -> str:
+    size, filled = options.clone
+    title = f"Clone of an image of {size:g} GiB with {filled:g} GiB of data (loop mounts, source in memory)"
+    if not size:
+        return f"{title}: not asked for."
+    reason = clones.why_not()
+    if reason:
+        return f"{title}: not measured, it {reason}."
+    _say("clones ...")
+    found = clones.measure(folder, size, filled, min(options.rounds, 2))
+    return f"{title}, ours synced and checked:\n{found}\n"
 
 
 def _explained(options: argparse.Namespace) -> list[str]:

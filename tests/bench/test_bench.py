@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from ipxeready.conf import REPOSITORY
+from tests.agents.node.node_lab import WITH_US, eventually
 from tests.bench import run
 from tests.bench.data import mac, name
 from tests.bench.table import Table
 
 
 def test_every_figure_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    words = (
-        "--sizes 6 8 --requests 30 --naive 2 --times 1 --disks 2 --rounds 1 --menu 0"
-    )
+    words = "--sizes 6 8 --requests 30 --naive 2 --times 1 --disks 2 --rounds 1 --menu 0 --clone 0.1 0.02"
     assert run.main(words.split()) == 0
     printed = capsys.readouterr().out
     assert "6 workers" in printed
@@ -41,6 +44,39 @@ def test_every_figure_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         assert all(re.search(r"[\d-]", cell) for cell in figures.groups()), title
     assert printed.count("p50, p99 [ms]") == 4
     assert "Power-on to menu" in printed
+    for title in (
+        "reflink on xfs [ms]",
+        "reflink on btrfs [ms]",
+        "full copy on ext4 [s]",
+    ):
+        found = re.search(rf"^{re.escape(title)}((?: +[\d.,]+){{3}})$", printed, re.M)
+        assert found, title
+
+
+def test_clones_that_are_killed_leave_no_file_and_no_mount(tmp_path: Path) -> None:
+    words = ["-m", "tests.bench.clones", str(tmp_path), "2", "1", "50"]
+    process = subprocess.Popen(
+        [*WITH_US, sys.executable, *words], cwd=REPOSITORY, stdout=subprocess.DEVNULL
+    )
+    point = tmp_path / "xfs"
+
+    def is_mounted() -> bool:
+        mounts = Path(f"/proc/{process.pid}/mountinfo").read_text()
+        return f" {point} " in mounts and not (tmp_path / "xfs.disk").exists()
+
+    def backing_files() -> list[str]:
+        found = Path("/sys/block").glob("loop*/loop/backing_file")
+        return [text for path in found if str(tmp_path) in (text := path.read_text())]
+
+    try:
+        eventually(is_mounted, 30)
+        assert f" {point} " not in Path("/proc/self/mountinfo").read_text()
+        assert backing_files()
+    finally:
+        process.kill()
+        process.wait()
+    eventually(lambda: not backing_files())
+    assert [path for path in tmp_path.rglob("*") if path != point] == []
 
 
 def test_machines_of_the_bench_are_told_apart() -> None:
