@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 #: Full copies and conversions at a time: more of them only make each other's disk heads travel.
 HEAVY = 4
-#: Jobs that have not ended: each that waits holds a thread and four open files, and a process often has 1024.
+#: Work that has begun and not ended: each holds a thread and four open files, and a process often has 1024.
 MOST = 100
 #: Seconds for which a caller may have a thread of the server to itself with `wait=`.
 LONGEST_WAIT = 60.0
@@ -79,15 +79,26 @@ Work = Callable[[Step], Any]
 class _Followed(Step):
     """The step of a job."""
 
-    def __init__(self, live: _Live, turns: Turns) -> None:
+    def __init__(self, live: _Live, turns: Turns, places: threading.Semaphore) -> None:
         self._live = live
         self._turns = turns
+        self._places = places
+        self._has_place = False
         self._running = live.running
         self._has_turn = False
         self._since = time.monotonic()
         self._deadline: float | None = None
 
     def begin(self) -> None:
+        if self._has_place:
+            return
+        if not self._places.acquire(blocking=False):
+            raise Unavailable(
+                "this node has too much under way and waiting already; send it again when some of it has ended.",
+                code="job.many",
+                retry_after=30,
+            )
+        self._has_place = True
         self._live.has_begun()
 
     def turn(self, total: int | None = None) -> None:
@@ -105,8 +116,9 @@ class _Followed(Step):
     def give_back(self) -> None:
         """The work has ended."""
         if self._has_turn:
-            self._has_turn = False
             self._turns.give()
+        if self._has_place:
+            self._places.release()
 
     def add(self, count: int) -> None:
         self.at(self._running.job.done + count)
@@ -216,8 +228,11 @@ class _Live:
 class Jobs:
     """The jobs of this node: those under way in memory, and all that outlived their callers' patience on file."""
 
-    def __init__(self, folder: Path, *, heavy: int = HEAVY, waiting: int = 8) -> None:
+    def __init__(
+        self, folder: Path, *, heavy: int = HEAVY, waiting: int = 8, most: int = MOST
+    ) -> None:
         self.store = JobStore(folder)
+        self._places = threading.BoundedSemaphore(most)
         self._turns = Turns(heavy)
         self.waiting = threading.BoundedSemaphore(waiting)
         """Callers that may have a thread of the server each while they wait: never all of them."""
@@ -251,12 +266,6 @@ class Jobs:
                     f"{key} is being worked on by another request: job {job.id} ({job.kind}). Wait for its "
                     f"end, or cancel it with DELETE {protocol.JOBS}/{job.id}.",
                     code="job.busy",
-                )
-            if len(self._by_id) >= MOST:
-                raise Unavailable(
-                    f"this node has {MOST} jobs under way or waiting already; send it again when some have ended.",
-                    code="job.many",
-                    retry_after=30,
                 )
             held = contextlib.ExitStack()
             running = held.enter_context(
@@ -348,7 +357,7 @@ class Jobs:
             return self._kept | shown
 
     def _run(self, live: _Live, work: Work, held: contextlib.ExitStack) -> None:
-        step = _Followed(live, self._turns)
+        step = _Followed(live, self._turns, self._places)
         result: Any = None
         error: BaseException | None = None
 

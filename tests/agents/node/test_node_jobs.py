@@ -287,14 +287,16 @@ def test_few_copies_at_a_time_and_the_rest_in_their_order(
 
 
 def test_too_many_jobs_are_refused_before_they_use_up_the_process(
-    node: Lab, copies: Copies, monkeypatch: pytest.MonkeyPatch
+    node: Lab, copies: Copies
 ) -> None:
-    monkeypatch.setattr("agents.node.jobs.MOST", 2)
+    node.node.jobs = Jobs(node.node.jobs.store.folder, most=2)
     answers = [clone(node, f"pc{n}.debian") for n in range(3)]
     assert [a.status_code for a in answers] == [202, 202, 503]
     assert answers[2]["Retry-After"] == "30"
-    # The same again is no more work.
+    assert len(node.client.get("/jobs").json()["jobs"]) == 2
+    # The same again is no more work, and what is no job is not counted.
     assert clone(node, "pc0.debian").status_code == 202
+    assert node.disk("quick.debian", size=SIZE).status_code == 201
     copies.go()
     for answer in answers[:2]:
         ended(node, answer)
