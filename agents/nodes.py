@@ -233,7 +233,9 @@ def lun_delete(
         if owners:
             note["workers"] = owners
         try:
-            NodeClient(agent).delete(name, delete_file=delete_file, force=force)
+            done = NodeClient(agent).delete(name, delete_file=delete_file, force=force)
+            if done.get("closed"):
+                answer["closed"] = note["closed"] = done["closed"]
         except NodeRefused as error:
             if error.status != 404 or not ignore_missing:
                 raise

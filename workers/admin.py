@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -35,6 +36,7 @@ from workers.forms import (
     RemovalForm,
     WorkerForm,
 )
+from workers.inuse import session_words, sessions_of
 from workers.models import Cd, Disk, Worker
 from workers.removal import Removal, disk_delete, worker_delete
 
@@ -366,6 +368,7 @@ class WorkerAdmin(FileBackedAdmin):
             _t("target %(iqn)s on node %(agent)s")
             % {"iqn": disk.iqn, "agent": disk.agent},
             _t("image %(file)s, only if you tick it below") % {"file": disk.filename},
+            *_cut_off([disk]),
         ]
         return self._page(
             request,
@@ -567,4 +570,16 @@ def _what_goes(worker: Worker) -> list[str]:
     cd = selectors.cd_of(worker.pk)
     if cd is not None:
         lines.append(_t("install CD %(iqn)s (the ISO stays)") % {"iqn": cd.iqn})
-    return lines
+    return lines + _cut_off([*selectors.disks_of(worker.pk), *([cd] if cd else [])])
+
+
+def _cut_off(things: Sequence[Disk | Cd]) -> list[str]:
+    """Who is connected, and what becomes of it."""
+    return [
+        _t(
+            "connected to %(iqn)s: %(who)s; refused, or cut off at once if you tick it below"
+        )
+        % {"iqn": iqn, "who": session_words(session)}
+        for iqn, sessions in sessions_of(things).items()
+        for session in sessions
+    ]

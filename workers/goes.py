@@ -6,11 +6,19 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from agents.protocol import Session
+from workers import selectors
+from workers.inuse import session_words, sessions_of
 from workers.models import Binding, Cd, Disk, Worker
 
 
 def what_goes(workers: Sequence[Worker], *, delete_file: bool) -> list[dict[str, Any]]:
-    """`{worker_id, hostname, bindings, disks, cd}` of each worker, with what its lines of the hosts file say besides."""
+    """`{worker_id, hostname, bindings, disks, cd}` of each worker, with what its lines of the hosts file say besides.
+
+    A disk or CD that is in use has its `sessions`.
+    """
+    things = selectors.things_of([worker.worker_id for worker in workers])
+    sessions = sessions_of([thing for found in things.values() for thing in found])
     bindings: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in Binding.objects.order_by("pk"):
         besides = {"ip": row.ip or None, "tags": row.tags or None}
@@ -25,10 +33,16 @@ def what_goes(workers: Sequence[Worker], *, delete_file: bool) -> list[dict[str,
                 "iqn": disk.iqn,
                 "image": disk.filename,
                 "image_deleted": delete_file,
+                **_in_use(sessions, disk.iqn),
             }
         )
     cds = {
-        cd.worker_id: {"agent": cd.agent, "iqn": cd.iqn, "iso": cd.iso}
+        cd.worker_id: {
+            "agent": cd.agent,
+            "iqn": cd.iqn,
+            "iso": cd.iso,
+            **_in_use(sessions, cd.iqn),
+        }
         for cd in Cd.objects.all()
     }
     return [
@@ -43,6 +57,15 @@ def what_goes(workers: Sequence[Worker], *, delete_file: bool) -> list[dict[str,
     ]
 
 
+def _in_use(sessions: dict[str, list[Session]], iqn: str) -> dict[str, Any]:
+    return {"sessions": sessions[iqn]} if iqn in sessions else {}
+
+
+def _cut(thing: dict[str, Any]) -> str:
+    who = "; ".join(map(session_words, thing.get("sessions", [])))
+    return f", IN USE by {who}: stays, or is cut off with --force" if who else ""
+
+
 def in_words(entry: dict[str, Any]) -> str:
     """One line for people."""
     parts = [f"{entry['worker_id']}: hostname {entry['hostname']}"]
@@ -54,10 +77,11 @@ def in_words(entry: dict[str, Any]) -> str:
         fate = "deleted" if disk["image_deleted"] else "stays"
         parts.append(
             f"{disk['os']} disk {disk['iqn']} on {disk['agent']} "
-            f"(image {disk['image']} {fate})"
+            f"(image {disk['image']} {fate})" + _cut(disk)
         )
     if entry["cd"]:
         parts.append(
             f"install CD {entry['cd']['iqn']} on {entry['cd']['agent']} (ISO stays)"
+            + _cut(entry["cd"])
         )
     return "; ".join(parts)

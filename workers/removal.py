@@ -11,7 +11,7 @@ from django.conf import settings
 
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import Target
+from agents.protocol import Session, Target
 from agents.selectors import agent_get
 from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, Actor
@@ -31,6 +31,7 @@ from workers import chap, selectors
 from workers.cds import claimed
 from workers.choices import DELETING
 from workers.dnsmasq import reload_after
+from workers.inuse import session_words
 from workers.ledger import cd_put, disk_change, disk_drop
 from workers.models import Cd, Disk, Worker
 from workers.services import removed
@@ -68,7 +69,7 @@ def disk_delete(
             disk_change(tx, worker.worker_id, system, status=DELETING)
             tx.log(status="started", **told(disk, removal))
         try:
-            _remove(disk, removal)
+            closed = _remove(disk, removal)
         except ApplicationError as error:
             with writing(actor=actor, op="worker.disk.delete") as tx:
                 as_before(tx, disk, error)
@@ -77,8 +78,9 @@ def disk_delete(
                 )
             raise
         with writing(actor=actor, op="worker.disk.delete") as tx:
-            dropped(tx, disk, removal)
-            return selectors.record_of(selectors.worker_get(worker.worker_id))
+            dropped(tx, disk, removal, closed)
+            record = selectors.record_of(selectors.worker_get(worker.worker_id))
+            return record | _closed(closed)
 
 
 def cd_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def cd_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str, An
             raise NotFound(f"worker {worker.worker_id} has no install CD")
         refuse_in_use([cd], removal)
         try:
-            _remove(cd, removal)
+            closed = _remove(cd, removal)
         except ApplicationError as error:
             record_quietly(
                 actor=actor,
@@ -102,8 +104,9 @@ def cd_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str, An
             )
             raise
         with writing(actor=actor, op="lun.delete") as tx:
-            dropped(tx, cd, removal)
-            return selectors.record_of(selectors.worker_get(worker.worker_id))
+            dropped(tx, cd, removal, closed)
+            record = selectors.record_of(selectors.worker_get(worker.worker_id))
+            return record | _closed(closed)
 
 
 def worker_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str, Any]:
@@ -127,8 +130,8 @@ def worker_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str
                 for disk in disks:
                     disk_change(tx, name, disk.os, status=DELETING)
                 tx.log(status="started", worker_id=name, hostname=worker.hostname)
-        _remove_all(actor, worker, things, removal)
-        return _forget(actor, name, removal)
+        closed = _remove_all(actor, worker, things, removal)
+        return _forget(actor, name, removal) | _closed(closed)
 
 
 def _claim(stack: ExitStack, worker_id: str, os: str) -> None:
@@ -163,19 +166,34 @@ def told(thing: Disk | Cd, removal: Removal) -> dict[str, Any]:
     }
 
 
-def dropped(tx: Transaction, thing: Disk | Cd, removal: Removal) -> None:
+def _closed(sessions: Sequence[Session]) -> dict[str, Any]:
+    """What an answer says of the machines that were cut off."""
+    return {"closed": list(sessions)} if sessions else {}
+
+
+def dropped(
+    tx: Transaction,
+    thing: Disk | Cd,
+    removal: Removal,
+    closed: Sequence[Session] = (),
+) -> None:
     """It is gone from the node: off the ledger too."""
     if isinstance(thing, Disk):
         disk_drop(tx, thing.worker_id, thing.os)
     elif selectors.cd_of(thing.worker_id) is not None:
         cd_put(tx, thing.worker_id, None)
-    log_dropped(tx, thing, removal)
+    log_dropped(tx, thing, removal, closed)
 
 
-def log_dropped(tx: Transaction, thing: Disk | Cd, removal: Removal) -> None:
+def log_dropped(
+    tx: Transaction,
+    thing: Disk | Cd,
+    removal: Removal,
+    closed: Sequence[Session] = (),
+) -> None:
     """The audit line of a disk or CD that is gone."""
     op = "worker.disk.delete" if isinstance(thing, Disk) else "lun.delete"
-    tx.log(op=op, **told(thing, removal))
+    tx.log(op=op, **told(thing, removal), **_closed(closed))
 
 
 # --- before anything goes ----------------------------------------------------
@@ -239,9 +257,7 @@ def refuse_target(thing: Disk | Cd, target: Target | None, removal: Removal) -> 
             )
         return
     if target["sessions"] and not removal.force:
-        who = ", ".join(
-            f"{s['initiator']} ({s['address']})" for s in target["sessions"]
-        )
+        who = "; ".join(map(session_words, target["sessions"]))
         raise Conflict(
             f"{_what(thing)} is in use by {who}. Shut the machine down first; force=true "
             "cuts it off."
@@ -256,20 +272,24 @@ def _what(thing: Disk | Cd) -> str:
 # --- on the nodes --------------------------------------------------------------
 
 
-def _remove(thing: Disk | Cd, removal: Removal) -> None:
-    """Delete the target, and a disk's image when asked; what is missing already counts as done where allowed."""
+def _remove(thing: Disk | Cd, removal: Removal) -> list[Session]:
+    """Delete the target, and a disk's image when asked; what is missing already counts as done where allowed.
+
+    Returns the sessions that this cut off.
+    """
     try:
-        remove_from(agent_get(thing.agent), thing, removal)
+        return remove_from(agent_get(thing.agent), thing, removal)
     except GONE:
         if not removal.forget:
             raise
+    return []
 
 
-def remove_from(agent: Agent, thing: Disk | Cd, removal: Removal) -> None:
-    """Delete the target on a node; never asks the index."""
+def remove_from(agent: Agent, thing: Disk | Cd, removal: Removal) -> list[Session]:
+    """Delete the target on a node, and return the sessions that this cut off; never asks the index."""
     is_disk = isinstance(thing, Disk)
     try:
-        NodeClient(agent).delete(
+        done = NodeClient(agent).delete(
             thing.iqn,
             delete_file=is_disk and removal.delete_file,
             force=removal.force,
@@ -278,15 +298,18 @@ def remove_from(agent: Agent, thing: Disk | Cd, removal: Removal) -> None:
         under_way = not isinstance(thing, Disk) or bool(thing.status)
         if error.status != 404 or not (removal.ignore_missing_target or under_way):
             raise
+        return []
+    return done.get("closed", [])
 
 
 def _remove_all(
     actor: Actor, worker: Worker, things: Sequence[Disk | Cd], removal: Removal
-) -> None:
+) -> list[Session]:
     done: list[str] = []
+    closed: list[Session] = []
     for at, thing in enumerate(things):
         try:
-            _remove(thing, removal)
+            cut = _remove(thing, removal)
         except ApplicationError as error:
             with writing(actor=actor, op="delete_worker") as tx:
                 as_before(tx, thing, error)
@@ -302,8 +325,10 @@ def _remove_all(
                 )
             raise _with_done(error, done) from error
         done.append(thing.iqn)
+        closed += cut
         with writing(actor=actor, op="delete_worker") as tx:
-            dropped(tx, thing, removal)
+            dropped(tx, thing, removal, cut)
+    return closed
 
 
 def _with_done(error: ApplicationError, done: list[str]) -> ApplicationError:

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import Target
+from agents.protocol import Session, Target
 from agents.selectors import agents as all_agents
 from agents.spread import spread
 from agents.together import ask_all
@@ -61,6 +61,7 @@ class _Item:
     things: list[Disk | Cd] = field(default_factory=list)
     gone: list[Disk | Cd] = field(default_factory=list)
     stays: list[tuple[Disk | Cd, ApplicationError]] = field(default_factory=list)
+    closed: list[Session] = field(default_factory=list)
     error: ApplicationError | None = None
 
 
@@ -209,10 +210,12 @@ def _take_off(
             lambda agent, thing: remove_from(agent, thing, removal),
         )
         for (item, thing), result in zip(pairs, results, strict=True):
-            if result is None or (removal.forget and isinstance(result, GONE)):
-                item.gone.append(thing)
-            else:
+            if not isinstance(result, ApplicationError):
+                item.closed += result
+            elif not (removal.forget and isinstance(result, GONE)):
                 item.stays.append((thing, result))
+                continue
+            item.gone.append(thing)
 
 
 def _claim(stack: ExitStack, item: _Item) -> None:
@@ -330,10 +333,12 @@ def _partly(tx: Transaction, item: _Item, removal: Removal) -> None:
 
 
 def _answer(items: list[_Item]) -> dict[str, Any]:
-    succeeded, failed = [], []
+    succeeded: list[dict[str, Any]] = []
+    failed: list[dict[str, Any]] = []
     for item in items:
         if item.error is None:
-            succeeded.append({"worker_id": item.worker_id, "hostname": item.hostname})
+            done = {"worker_id": item.worker_id, "hostname": item.hostname}
+            succeeded.append(done | ({"closed": item.closed} if item.closed else {}))
             continue
         words = words_for(item.error)
         if item.gone:

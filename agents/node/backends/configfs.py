@@ -277,6 +277,8 @@ def _session(info: str, initiator: str) -> Session | None:
         words = line.split()
         if words[:1] == ["Address"] and len(words) > 1:
             session["address"] = words[1].strip("[]")
+        elif words[:3] == ["LIO", "Session", "ID:"] and len(words) > 3:
+            session["id"] = words[3]
     return session
 
 
