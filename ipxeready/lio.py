@@ -18,6 +18,7 @@ _MODULES: Final = (
     "target_core_file",
     "iscsi_target_mod",
 )
+_ADAPTER: Final = TARGET / "core" / f"fileio_{(1 << 31) - 1}"
 _PATIENCE: Final = 30.0
 
 
@@ -30,18 +31,28 @@ def problem() -> str | None:
     if os.geteuid() != 0:
         return "LIO takes orders from root only"
     try:
-        return None if ISCSI.is_dir() else _prepare()
+        if not TARGET.is_dir():
+            why = _load() or _mount()
+            if why is not None:
+                return why
+        ISCSI.mkdir(exist_ok=True)
+        return None if _takes_files() else _load() or _still_not()
     except (OSError, subprocess.SubprocessError) as error:
         return f"LIO cannot be set up: {error}"
 
 
-def _prepare() -> str | None:
-    if not TARGET.is_dir():
-        why = _load() or _mount()
-        if why is not None:
-            return why
-    ISCSI.mkdir(exist_ok=True)
-    return None
+def _takes_files() -> bool:
+    """Try it: what is built in, loaded, or loaded by the kernel itself cannot be told apart from outside."""
+    try:
+        _ADAPTER.mkdir(exist_ok=True)
+    except OSError:
+        return False
+    _ADAPTER.rmdir()
+    return True
+
+
+def _still_not() -> str | None:
+    return None if _takes_files() else "the kernel's LIO serves no files"
 
 
 def _load() -> str | None:

@@ -17,12 +17,15 @@ from ipxeready import lio
 
 #: What the names of our storage objects begin with; the IQN of their target follows.
 OURS = "ipxe:"
+#: Above the numbers that other tools count up from 0.
+_FIRST_ADAPTER = 1 << 30
 _GROUP = "tpgt_1"
+#: What the kernel reads as no name or no secret.
+NONE = "NULL"
 _PLUGIN = "fileio"
 _NAMES = ("iqn.", "eui.", "naa.")
 #: The last numbers of `info`: a path in front of them may have any words.
 _SIZE = re.compile(r"Size: (\d+)\s+Mode: \S+")
-_UNSET = "NULL"
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,11 @@ class Tree:
             if name.startswith(mark)
         ]
 
+    def empty_adapters(self) -> list[str]:
+        """Adapters with our numbers that carry nothing."""
+        found = [f"{self._core}/{n}" for n in entries(self._core) if _is_our_adapter(n)]
+        return [place for place in found if not entries(place)]
+
     def read_store(self, place: str) -> Store | None:
         """A storage object; None when it is not there."""
         if not os.path.isdir(place):  # noqa: PTH112 - for thousands at once
@@ -191,7 +199,7 @@ class Tree:
         """Name and secret of a rule, empty where it has none; for comparing and keeping, never for showing."""
         place = f"{self.group(iqn)}/acls/{initiator}/auth"
         name, secret = read(f"{place}/userid"), read(f"{place}/password")
-        return ("" if name == _UNSET else name, "" if secret == _UNSET else secret)
+        return ("" if name == NONE else name, "" if secret == NONE else secret)
 
     def _read_group(self, place: str, shown: Shown) -> None:
         attributes = f"{place}/attrib"
@@ -255,8 +263,12 @@ def store_index(iqn: str) -> int:
     Two names may share a number: an adapter carries several.
     """
     digest = hashlib.sha256(iqn.encode()).digest()
-    # Above those that other tools count up from 0.
-    return 1 << 30 | int.from_bytes(digest[:4], "big") >> 2
+    return _FIRST_ADAPTER | int.from_bytes(digest[:4], "big") >> 2
+
+
+def _is_our_adapter(name: str) -> bool:
+    plugin, _, number = name.rpartition("_")
+    return plugin == _PLUGIN and number.isdigit() and int(number) >= _FIRST_ADAPTER
 
 
 def serial_of(iqn: str) -> str:

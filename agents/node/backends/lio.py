@@ -329,7 +329,7 @@ class LioBackend(Backend):
     def _sweep(self) -> None:
         """Remove what calls left that died on their way: half-made targets, and objects without a target."""
         for shown in self._tree.all():
-            if shown.half and not any(shown.luns.values()):
+            if shown.half:
                 logger.info("removing %s, which was left half made", shown.iqn)
                 with said(f"take {shown.iqn} off"):
                     self._tree.strip(shown.iqn)
@@ -339,6 +339,8 @@ class LioBackend(Backend):
         for place in self._tree.stores():
             if place not in kept:
                 self._sweep_store(place)
+        for place in self._tree.empty_adapters():
+            configfs.rmdir(place)
 
     def _sweep_store(self, place: str) -> None:
         try:

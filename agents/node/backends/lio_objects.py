@@ -14,10 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from agents.node.backends import configfs
-from agents.node.backends.configfs import OURS, Shown, Tree, serial_of, store_index
+from agents.node.backends.configfs import (
+    NONE,
+    OURS,
+    Shown,
+    Tree,
+    serial_of,
+    store_index,
+)
 from agents.node.backends.limits import checkpoint
 from agents.protocol import CHAP, OFF, Access
-from ipxeready.errors import ApplicationError, Conflict, Unavailable, UpstreamFailed
+from ipxeready.errors import (
+    ApplicationError,
+    Conflict,
+    Invalid,
+    Unavailable,
+    UpstreamFailed,
+)
 from ipxeready.storage.sizes import SECTOR
 
 #: rtslib wants the kernel to keep reservations here, and fails where it is missing.
@@ -215,6 +228,12 @@ class Objects:
                 configfs.write(f"{place}/attrib/generate_node_acls", "1")
 
     def _rule(self, iqn: str, initiator: str, name: str, secret: str) -> None:
+        if name.startswith(NONE) or secret.startswith(NONE):
+            raise Invalid(
+                f"the name and secret of {initiator} must not begin with {NONE}: LIO takes that for none.",
+                code="chap.null",
+                field="chap",
+            )
         rtslib = library()
         checkpoint()
         target = rtslib.Target(rtslib.FabricModule("iscsi"), iqn, "lookup")
@@ -224,9 +243,9 @@ class Objects:
         if not any(True for _ in configfs.links(f"{place}/lun_0")):
             configfs.remove_lun(f"{place}/lun_0")
             rtslib.MappedLUN(rule, 0, 0, write_protect=False, alias="image")
-        # Not through rtslib, which strips blanks; the kernel reads "NULL" as none.
-        configfs.write(f"{place}/auth/userid", name or "NULL")
-        configfs.write(f"{place}/auth/password", secret or "NULL")
+        # Not through rtslib, which strips blanks.
+        configfs.write(f"{place}/auth/userid", name or NONE)
+        configfs.write(f"{place}/auth/password", secret or NONE)
         if self._tree.secrets(iqn, initiator) != (name, secret):
             raise UpstreamFailed(
                 f"LIO does not keep the name and secret of {initiator} as they were given.",
@@ -245,6 +264,7 @@ class Objects:
         """Why there is no portal, and what to do."""
         why = {
             errno.EADDRINUSE: "something else listens there",
+            errno.EINVAL: "something else listens there",  # the kernel's word for it
             errno.EADDRNOTAVAIL: "this machine has no such address",
         }.get(error.errno or 0, error.strerror)
         others = sorted(self._tree.listening(ours=False))
