@@ -8,10 +8,11 @@ from agents import nodes
 from agents.client import NodeClient
 from agents.protocol import how_made
 from agents.selectors import agent_find, agent_get
+from agents.watched import end_as, is_unknown
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import Work
-from ipxeready.jobs.watch import Watch
+from ipxeready.jobs.watch import LeftOpen, Watch
 from ipxeready.storage.iqn import IMAGE_SUFFIX
 from ipxeready.storage.jobs import BYTES, Running
 
@@ -33,13 +34,22 @@ def disk_work(*, actor: Actor, agent_id: str, **wanted: Any) -> Work:
     agent, request = nodes.lun_disk_check(actor=actor, agent_id=agent_id, **wanted)
 
     def do(watch: Watch) -> dict[str, Any]:
-        made = nodes.lun_create_disk(
-            actor=actor, agent_id=agent.id, watch=watch, **wanted
-        )
-        return {"iqn": made["iqn"], "backing": made["backing"], **how_made(made)}
+        try:
+            made = nodes.lun_create_disk(
+                actor=actor, agent_id=agent.id, watch=watch, **wanted
+            )
+        except ApplicationError as error:
+            if is_unknown(error) and watch.may_leave:
+                raise LeftOpen from error
+            raise
+        return _made(made)
 
     about = {"agent": agent.id, **request.told()}
     return Work(kind=DISK, do=do, about=about, same=about, unit=BYTES)
+
+
+def _made(made: Any) -> dict[str, Any]:
+    return {"iqn": made["iqn"], "backing": made["backing"], **how_made(made)}
 
 
 def scan_work(*, actor: Actor, agent_id: str) -> Work:
@@ -60,6 +70,8 @@ def disk_ended(running: Running) -> None:
     agent = agent_find(str(about.get("agent", "")))
     if agent is None:
         running.fail(status=503, detail=NOT_MADE)
+        return
+    if end_as(running, agent, made=_made):
         return
     iqn = str(about.get("iqn", ""))
     client = NodeClient(agent)

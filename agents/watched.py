@@ -1,13 +1,85 @@
-"""Long work on a node as our own jobs see it: progress goes up, the wish to cancel goes down, the node's job is noted."""
+"""Long work on a node for a job of ours: progress goes up, the wish to cancel goes down, and who comes after us can go on."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from agents.client import NodeClient
 from agents.models import Agent
 from agents.protocol import Created, DiskRequest
-from ipxeready.jobs.watch import Watch
+from ipxeready.errors import ApplicationError, NodeRefused
+from ipxeready.jobs.watch import LeftOpen, Watch
+from ipxeready.storage.jobs import BYTES, CANCELLED, DONE, ENDED, FAILED, Running
+
+#: The field of a job's `about` that names the node's job.
+NODE_JOB = "node_job"
 
 
 def create_disk(agent: Agent, request: DiskRequest, watch: Watch) -> Created:
-    """Have the node make and export a disk, watched."""
-    return NodeClient(agent).create_disk(request)
+    """Have the node make and export a disk, watched. Raises LeftOpen when this process ends and the node goes on."""
+
+    def progress(done: int, total: int | None, unit: str) -> None:
+        if watch.leaving():
+            raise LeftOpen
+        watch.unit(unit or BYTES)
+        watch.at(done, total)
+
+    return NodeClient(agent).create_disk(
+        request,
+        progress=progress,
+        stop=watch.cancelled,
+        on_job=lambda job_id: watch.note(**{NODE_JOB: job_id}),
+    )
+
+
+def look(running: Running, agent: Agent) -> dict[str, Any] | None:
+    """The node's job behind one of ours that lost its process: its progress becomes ours, and our cancelling its own.
+
+    None when there is none, the node no longer knows it or does not answer.
+    """
+    job_id = running.job.about.get(NODE_JOB)
+    if not isinstance(job_id, str):
+        return None
+    client = NodeClient(agent)
+    try:
+        job = client.job(job_id)
+        if job["state"] not in ENDED and running.cancelled():
+            job = client.job_cancel(job_id)
+    except ApplicationError:
+        return None
+    now = (job["done"], job["total"], job["unit"] or BYTES)
+    ours = running.job
+    if now != (ours.done, ours.total, ours.unit):
+        ours.done, ours.total, ours.unit = now
+        running.save()
+    return job
+
+
+def end_as(
+    running: Running, agent: Agent, made: Callable[[Any], Any] | None = None
+) -> bool:
+    """End a job as its node's job has ended; False when that has not, is not known, or is done and `made` is not given.
+
+    `made` makes our result of the node's.
+    """
+    job = look(running, agent)
+    if job is None:
+        return False
+    if job["state"] == CANCELLED:
+        running.cancel(
+            f"node {agent.id}: the copy was cancelled; nothing is left of it."
+        )
+    elif job["state"] == FAILED:
+        error = NodeClient(agent).job_error(job)
+        running.fail(status=error.status, detail=error.detail())
+    elif job["state"] == DONE and made is not None:
+        running.finish(made(job.get("result")))
+    else:
+        return False
+    return True
+
+
+def is_unknown(error: ApplicationError) -> bool:
+    """Whether the node may have done it although it did not say so."""
+    return not isinstance(error, NodeRefused) and error.extra.get("sent") is True

@@ -12,12 +12,12 @@ from typing import Any
 
 from django.conf import settings
 
-from agents.client import NodeClient
 from agents.models import Agent
 from agents.protocol import DISK, Created, how_made
 from agents.scheduler import check_named_node
 from agents.selectors import agent_get
 from agents.spread import interleaved, spread
+from agents.watched import create_disk
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NodeRefused
 from ipxeready.index import ensure_fresh, writing
@@ -50,7 +50,7 @@ from workers.disks import (
 )
 from workers.ledger import disk_drop, record_get, record_put
 from workers.models import Disk, Worker
-from workers.settle import backing_of, mark, settle
+from workers.settle import backing_of, mark, settle, still_at_it
 from workers.validators import shown
 
 #: Items that are reserved together: each is claimed by an open file meanwhile.
@@ -83,7 +83,7 @@ def disk_batch(
     batch.count.add(len(items) - len(waiting))
     for start in range(0, len(waiting), CHUNK):
         batch.run(waiting[start : start + CHUNK])
-    if watch.leaving() and any(_is_left(item) for item in items):
+    if watch.may_leave and any(_is_left(item) for item in items):
         raise LeftOpen
     return answer_of(items)
 
@@ -105,8 +105,20 @@ def batch_check(
     return spec
 
 
+class _Part(Watch):
+    """What one disk of a batch is told: it is finished even when the batch is cancelled."""
+
+    def __init__(self, whole: Watch) -> None:
+        self._whole = whole
+
+    @property
+    def may_leave(self) -> bool:
+        """As the batch."""
+        return self._whole.may_leave
+
+
 def _is_left(item: Item) -> bool:
-    """Whether its node goes on with it while this process ends."""
+    """Whether its node goes on with it, or nobody knows."""
     return item.error is not None and item.error.code == UNSETTLED
 
 
@@ -280,9 +292,11 @@ class _Batch:
         spec = dataclasses.replace(self.spec, name=item.disk["source"].get("name"))
         try:
             request = disk_request(spec, item.disk, item.chap)
-            return NodeClient(agent).create_disk(request)
+            return create_disk(agent, request, _Part(self.watch))
         except NodeRefused:
             raise
+        except LeftOpen:
+            raise still_at_it(agent.id, item.disk["iqn"], code=UNSETTLED) from None
         except ApplicationError as error:
             if error.extra.get("sent") is False:
                 raise

@@ -297,7 +297,7 @@ def look_again(agent: Agent, iqn: str) -> protocol.Target | None:
         raise Unavailable(
             f"node {agent.id} did not answer, and cannot be asked whether it made "
             f"{iqn}: {error.message}. The disk stays `creating`; it is settled when the "
-            "node answers again, at the next try or the next start.",
+            "node answers again.",
             code=UNSETTLED,
         ) from error
     target = next((target for target in targets if target["iqn"] == iqn), None)
@@ -341,7 +341,7 @@ def not_in_ledger(disk: dict[str, Any], error: ApplicationError) -> ApplicationE
             f". Delete that target on node {disk['agent']}, or create the worker again"
         )
         return Conflict(words)
-    words += ". The disk is settled at the next try or the next start"
+    words += ". The disk is settled as soon as that works again"
     return Unavailable(words, code=error.code)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ipxeready.actors import Actor
+from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import Work
-from ipxeready.jobs.watch import Watch, cancelled_before, cancelled_with
+from ipxeready.jobs.watch import LeftOpen, Watch, cancelled_before, cancelled_with
 from ipxeready.storage.jobs import BYTES
 from workers.batches import batch_check, disk_batch
-from workers.disks import DiskSpec, disk_check, disk_create
+from workers.disks import UNSETTLED, DiskSpec, disk_check, disk_create
 from workers.removal_batch import delete_check, workers_delete
 from workers.services import worker_boot_set
 
@@ -34,13 +35,18 @@ def disk_work(
         disk_check(actor=actor, worker_id=name, spec=spec, named=disk_agent)
 
     def do(watch: Watch) -> dict[str, Any]:
-        record = disk_create(
-            actor=actor,
-            worker_id=name,
-            spec=spec,
-            disk_agent=disk_agent,
-            watch=watch,
-        )
+        try:
+            record = disk_create(
+                actor=actor,
+                worker_id=name,
+                spec=spec,
+                disk_agent=disk_agent,
+                watch=watch,
+            )
+        except ApplicationError as error:
+            if error.code == UNSETTLED and watch.may_leave:
+                raise LeftOpen from error
+            raise
         if not set_default:
             return record
         warned = {key: record[key] for key in ("warnings",) if key in record}

@@ -17,7 +17,7 @@ from ipxeready.jobs.selectors import store
 from ipxeready.jobs.services import jobs_recover
 from ipxeready.storage.inflight import claim
 from workers.models import Disk
-from workers.settle import CHUNK, settle
+from workers.settle import BUSY, CHUNK, settle
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Keeper:
         before = self._later.get(name)
         if before is None:
             log.info("%s stays %s: %s", disk.iqn, disk.status, error)
-        if error.code == "disk.busy":  # its node answers and is at it
+        if error.code == BUSY:  # its node answers and is at it
             wait = FIRST
         else:
             wait = min(before[1] * 2, LONGEST) if before else FIRST

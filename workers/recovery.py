@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from agents.selectors import agent_find
+from agents.watched import end_as, look
 from ipxeready.actors import SYSTEM
 from ipxeready.errors import ApplicationError
 from ipxeready.index import writing
@@ -38,11 +40,15 @@ def disk_ended(running: Running) -> None:
             worker_boot_set(actor=SYSTEM, worker_id=name, os=system)
         running.finish(selectors.record_of(selectors.worker_get(name)))
     elif disk is not None and disk.status:
-        return  # its node is at it still, or does not answer
+        # Its node is at it still, or does not answer.
+        if (agent := agent_find(disk.agent)) is not None:
+            look(running, agent)
+    elif (agent := agent_find(str(about.get("agent", "")))) and end_as(running, agent):
+        return  # for the reason that the node gives
     elif running.cancelled():
         running.cancel(_CANCELLED)
     else:
-        running.fail(status=503, detail=about.get("error") or NOT_MADE)
+        running.fail(status=503, detail=NOT_MADE)
 
 
 def disks_ended(running: Running) -> None:

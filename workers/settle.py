@@ -60,13 +60,19 @@ def look(agent: Agent) -> tuple[set[str], list[Target]]:
     return busy, client.targets()
 
 
-def still_at_it(agent_id: str, iqn: str, status: str = CREATING) -> Unavailable:
+#: The code of `still_at_it`.
+BUSY = "disk.busy"
+
+
+def still_at_it(
+    agent_id: str, iqn: str, status: str = CREATING, *, code: str = BUSY
+) -> Unavailable:
     """The node goes on with what nobody waits for any more."""
     does = "making" if status == CREATING else "deleting"
     return Unavailable(
-        f"node {agent_id} is still {does} {iqn}. The disk stays `{status}`; it is settled at "
-        "the next try or the next start after that",
-        code="disk.busy",
+        f"node {agent_id} is still {does} {iqn}. The disk stays `{status}` until that has ended, "
+        "and is settled then",
+        code=code,
     )
 
 

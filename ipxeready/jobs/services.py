@@ -80,10 +80,10 @@ def job_start(*, actor: Actor, work: Work) -> Job:
     return job
 
 
-def job_run(*, actor: Actor, work: Work, draw: Progress | None = None) -> Any:
+def job_run(*, actor: Actor, work: Work, draw: Progress) -> Any:
     """Do it here and now, as a job that others see and may cancel; its result, or its refusal.
 
-    For commands, `draw` is their bar. Ctrl-C leaves the job as it is; the service ends it by what is there.
+    For commands: `draw` is their bar. Ctrl-C leaves the job as it is; the service ends it by what is there.
     """
     results: list[Any] = []
     refusals: list[ApplicationError] = []

@@ -31,14 +31,14 @@ class Watch:
         """Whether somebody asked for the end."""
         return False
 
-    def leaving(self) -> bool:
-        """Whether work that goes on elsewhere should be left to whoever comes after this process."""
+    @property
+    def may_leave(self) -> bool:
+        """Whether work that goes on elsewhere may be left there (LeftOpen): the keeper ends its job then."""
         return False
 
-    @property
-    def job_id(self) -> str | None:
-        """The job's, if there is one."""
-        return None
+    def leaving(self) -> bool:
+        """Whether it should be left there now."""
+        return self.may_leave and ending()
 
 
 #: Nobody watches.
@@ -46,11 +46,12 @@ NOBODY = Watch()
 
 
 class JobWatch(Watch):
-    """A job is told, and a bar too where there is one."""
+    """A job is told, and a bar too where there is one: then a command waits for all of it."""
 
     def __init__(self, running: Running, draw: Progress | None = None) -> None:
         self._running = running
         self._draw = draw
+        self._waited_for = draw is not None
         self._guard = threading.Lock()
 
     def at(self, done: int, total: int | None = None) -> None:
@@ -74,14 +75,10 @@ class JobWatch(Watch):
         """Whether somebody asked for the end, in whichever process."""
         return self._running.cancelled()
 
-    def leaving(self) -> bool:
-        """Whether this process is asked to end."""
-        return ending()
-
     @property
-    def job_id(self) -> str | None:
-        """The job's id."""
-        return self._running.job.id
+    def may_leave(self) -> bool:
+        """Where nobody waits for it."""
+        return not self._waited_for
 
 
 def cancelled_with(result: Any, left: int) -> Cancelled:

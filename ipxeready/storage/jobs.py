@@ -368,6 +368,8 @@ class Running:
     def finish(self, result: Any) -> None:
         """The work is done, with that result."""
         self.job.result = result
+        if self.job.unit == BYTES and self.job.total is not None:
+            self.job.done = self.job.total  # what came after the last look at a copy
         self._end(DONE)
 
     def fail(self, *, status: int, detail: Any) -> None:

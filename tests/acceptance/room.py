@@ -75,12 +75,13 @@ class Room(Service):
         if self.process is not None:
             self.kill()
 
-    def ask(self, method: str, path: str, body: Any = None) -> Answer:
-        """One request with the token; firmware's answers as text."""
+    def ask(self, method: str, path: str, body: Any = None, **more: str) -> Answer:
+        """One request with the token (and more headers); firmware's answers as text."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {
             "Authorization": f"Bearer {TOKEN}",
             "Content-Type": "application/json",
+            **more,
         }
         data = None if body is None else json.dumps(body)
         try:

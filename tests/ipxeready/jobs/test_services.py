@@ -352,6 +352,10 @@ def test_a_job_of_another_process_is_found_cancelled_and_not_taken_for_dead(
         child.stdout.close()  # type: ignore[union-attr]
 
 
+def _nothing(done: int, total: int | None) -> None:
+    """No bar."""
+
+
 def test_a_commands_work_is_a_job_and_its_refusal_the_commands(
     layout: Layout, operator: Actor
 ) -> None:
@@ -370,7 +374,7 @@ def test_a_commands_work_is_a_job_and_its_refusal_the_commands(
     )
     assert (result, drawn) == ("made", [(1, 1)])
     with pytest.raises(Conflict, match="taken"):
-        job_run(actor=operator, work=Work(kind="t", do=refuse))
+        job_run(actor=operator, work=Work(kind="t", do=refuse), draw=_nothing)
     states = [job.state for job in selectors.store().all()]
     assert sorted(states) == [DONE, FAILED]
 
@@ -382,7 +386,7 @@ def test_a_command_that_is_stopped_leaves_its_job_to_the_service(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        job_run(actor=operator, work=Work(kind="t", do=do))
+        job_run(actor=operator, work=Work(kind="t", do=do), draw=_nothing)
     (job,) = selectors.store().all()
     assert job.state == RUNNING
     started = time.monotonic()
