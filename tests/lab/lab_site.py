@@ -210,6 +210,7 @@ class Site:
                 "IPXE_ROOT": str(self.layout.root),
                 "IPXE_CP_TOKEN": CP_TOKEN,
                 "IPXE_CP_DNSMASQ_RELOAD": f"pidfile:{self.dnsmasq.pid_file}",
+                "IPXE_CP_DNSMASQ_LEASES": str(self.dnsmasq.lease_file),
                 "RUNTIME_DIRECTORY": str(folder / "runtime"),
             },
         )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.lab.lab_debian import debian_master
+from tests.lab.lab_lio_site import LioSite
 from tests.lab.lab_machine import Machine
-from tests.lab.lab_process import run
+from tests.lab.lab_network import Network
 from tests.lab.lab_site import Site
 
 pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("lab")]
@@ -44,28 +46,35 @@ def _do(machine: Machine, command: str) -> None:
 
 
 @pytest.fixture
-def images(site: Site) -> Iterator[Path]:
-    """The node's image directory, emptied at the end: pytest keeps its folders, and these images are large."""
-    yield site.images
-    for image in site.images.glob("*.img"):
-        image.unlink()
+def site(
+    request: Any, network: Network, tmp_path: Path, artifacts: Path
+) -> Iterator[Site]:
+    """The product, on a node of that kind, with the master in its image directory."""
+    masters = {MASTER: debian_master(artifacts)}
+    site: Site = request.param(network, tmp_path, artifacts, masters)
+    yield site
+    site.stop()
 
 
 @pytest.mark.parametrize(
-    ("firmware", "worker"), [("ipxe", "worker-01"), ("uefi", "worker-31")]
+    ("site", "firmware", "worker", "access"),
+    [
+        pytest.param(Site, "ipxe", "worker-01", "acl", id="stgt-ipxe-acl"),
+        pytest.param(Site, "uefi", "worker-31", "chap", id="stgt-uefi-chap"),
+        pytest.param(LioSite, "ipxe", "worker-01", "chap", id="lio-ipxe-chap"),
+    ],
+    indirect=["site"],
 )
 def test_debian_runs_from_the_workers_disk_and_keeps_what_it_writes(
     site: Site,
-    images: Path,
     power_on: Callable[..., Machine],
-    artifacts: Path,
     firmware: str,
     worker: str,
+    access: str,
 ) -> None:
-    master = debian_master(artifacts)
-    run("cp", "--sparse=always", str(master), str(images / MASTER))
     site.api.send("POST", "/agents", site.agent_record())
     site.api.send("POST", "/workers", {"worker_id": worker, "mac": MAC})
+    site.api.send("PUT", f"/workers/{worker}/access", {"access": access})
     site.api.send(
         "POST",
         f"/workers/{worker}/luns/disk",
@@ -85,6 +94,7 @@ def test_debian_runs_from_the_workers_disk_and_keeps_what_it_writes(
     assert _up(machine, worker) == "nothing"
     (target,) = site.api.get("/agents/node-1/luns")
     assert target["iqn"] == f"{BASE}:{worker}.debian"
+    assert target["access"] == access
     initiators = {session["initiator"] for session in target["sessions"]}
     assert initiators == {f"{BASE}:{worker}"}
 
