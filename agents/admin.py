@@ -6,12 +6,14 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
 from django.utils.translation import gettext_lazy as _
 
 from agents import services
 from agents.forms import AgentForm
 from agents.health import agent_health
 from agents.healthlines import health_lines
+from agents.image_pages import image_urls
 from agents.models import Agent
 from ipxeready.actors import ADMINISTRATOR, Actor
 from ipxeready.web.actors import actor_of
@@ -94,6 +96,10 @@ class AgentAdmin(FileBackedAdmin):
                 )
             )
         return super().change_view(request, object_id, form_url, context)
+
+    def get_urls(self) -> list[URLPattern]:
+        """The model's pages, and those of a node's images."""
+        return [*image_urls(self), *super().get_urls()]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Registering is for administrators, as in the service."""
