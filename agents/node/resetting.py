@@ -5,9 +5,10 @@ from __future__ import annotations
 from agents.node import rebuild
 from agents.node.backends.base import in_use
 from agents.node.existing import disk_target, put_back
+from agents.node.images import Made
 from agents.node.jobs import Step
 from agents.node.runtime import Node
-from agents.node.services import target_of
+from agents.node.services import check_not_exported, target_of
 from agents.node.swapping import Swap, unfinished
 from agents.protocol import Created
 from ipxeready.errors import ApplicationError
@@ -29,18 +30,19 @@ def disk_reset(node: Node, iqn: str, master: str, step: Step | None = None) -> C
     with node.log.about(RESET_DISK, iqn=iqn, master=source) as note:
         with node.changing():
             name = _free(node, iqn)
+            check_not_exported(node, node.backend.targets(), source)
             node.reserve(name.lower())
         try:
             swap = Swap(node.images, name)
             swap.forget_new()
-            step.begin()
-            made = node.images.clone(
-                source, swap.new, progress=step.add, total=step.turn
-            )
-            note["how"] = made.how
+            with node.reading(source):
+                made = node.images.clone(
+                    source, swap.new, progress=step.add, total=step.turn
+                )
+            note.update(how=made.how, seconds=made.seconds, bytes=made.copied)
             try:
                 with node.changing():
-                    return _swapped(node, iqn, swap, made.how)
+                    return _swapped(node, iqn, swap, made)
             finally:
                 swap.forget_new()
         finally:
@@ -59,7 +61,7 @@ def _free(node: Node, iqn: str) -> str:
     return entry.name
 
 
-def _swapped(node: Node, iqn: str, swap: Swap, how: str) -> Created:
+def _swapped(node: Node, iqn: str, swap: Swap, made: Made) -> Created:
     """Under the lock: the clone takes the disk's place, or everything is as it was."""
     export, _, target = disk_target(node, iqn)
     if target["sessions"]:
@@ -75,7 +77,13 @@ def _swapped(node: Node, iqn: str, swap: Swap, how: str) -> Created:
             swap.turn_back()
         raise
     swap.forget_old()
-    return {"iqn": export.iqn, "backing": export.path, "how": how}
+    return {
+        "iqn": export.iqn,
+        "backing": export.path,
+        "how": made.how,
+        "seconds": made.seconds,
+        "bytes": made.copied,
+    }
 
 
 def restore(node: Node) -> list[str]:

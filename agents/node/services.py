@@ -118,7 +118,6 @@ def disk_create(
             node.reserve(filename)
         try:
             if master is not None:
-                _check_room(node, master, filename)
                 with node.reading(master):
                     # The first word of its progress, after its own checks, makes a job of it.
                     made = node.images.clone(
@@ -309,13 +308,6 @@ def check_not_exported(node: Node, targets: list[Target], master: str) -> None:
                 "time. Delete that target first; its file stays.",
                 code="master.in_use",
             )
-
-
-def _check_room(node: Node, master: str, filename: str) -> None:
-    """Say before a copy, not as a job's end, that there is no room for it; a clone that shares blocks needs none."""
-    entry = node.images.find(master)
-    if entry is not None and not node.images.reflink():
-        node.images.check_room(filename, entry.allocated)
 
 
 def _free_target(node: Node, iqn: str) -> list[Target]:

@@ -130,6 +130,7 @@ def test_the_source_is_on_disk_before_it_is_cloned(
     files: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files.image(MASTER, content=b"m" * SIZE)
+    assert "reflink" in files.client.get("/capabilities").json()  # tried once
     steps: list[str] = []
     real = os.fsync
 
@@ -479,6 +480,7 @@ def test_a_master_that_changes_meanwhile_gives_no_clone(
 ) -> None:
     master = files.image(MASTER, content=b"m" * SIZE)
     kept = files.image("kept_tpl_1.img", content=b"n" * SIZE)
+    assert "reflink" in files.client.get("/capabilities").json()  # tried once
 
     def happen() -> None:
         if change == "replace":

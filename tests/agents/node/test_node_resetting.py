@@ -55,6 +55,11 @@ def test_a_reset_disk_is_its_master_again(worn: Lab) -> None:
     body = answer.json()  # type: ignore[attr-defined]
     assert (body["iqn"], body["backing"]) == (IQN, str(worn.folder / IMAGE))
     assert body["how"]
+    entry = worn.client.get("/logs").json()["entries"][-1]
+    assert [entry[key] for key in ("master", "how", "bytes", "seconds")] == [
+        MASTER,
+        *(body[key] for key in ("how", "bytes", "seconds")),
+    ]
     assert _content(worn) == FRESH
     assert (worn.folder / IMAGE).stat().st_ino != before
     assert worn.targets() == {DISK: IMAGE}
@@ -109,6 +114,15 @@ def test_a_machine_that_starts_during_the_copy_keeps_its_disk(
         assert _beside(worn) == []
     finally:
         opened[0].__exit__(None, None, None)
+
+
+def test_a_master_that_is_exported_resets_nothing(worn: Lab) -> None:
+    path = worn.node.images.path(MASTER)
+    worn.node.backend.export(Export(f"{BASE}:by-hand", path))
+    answer = _reset(worn)
+    assert answer.status_code == 409  # type: ignore[attr-defined]
+    assert "by-hand" in answer.json()["detail"]  # type: ignore[attr-defined]
+    assert _content(worn) != FRESH
 
 
 def test_another_size_of_the_master_is_the_disks_new_size(worn: Lab) -> None:

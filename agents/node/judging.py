@@ -1,0 +1,95 @@
+"""Which files of the image directory may be exported or deleted; a refusal says why not, and what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from agents.node.folder import Entry, Folder, entry_of
+from ipxeready.errors import Conflict, Invalid, NotFound
+from ipxeready.storage import iqn as iqns
+from ipxeready.storage.sizes import SECTOR
+
+
+class JudgedFolder(Folder):
+    """The image directory and what is right or wrong with a file in it. Nothing here changes it."""
+
+    def check_disk(self, name: str) -> Entry:
+        """The entry of an image that may be exported writable, else a refusal that says why not."""
+        return self._check(name, os.O_RDWR)
+
+    def check_iso(self, name: str) -> Entry:
+        """The entry of an ISO that may be exported read-only, else a refusal."""
+        return self._check(name, os.O_RDONLY)
+
+    def _check(self, name: str, access: int) -> Entry:
+        if "/" in name or name in {"", ".", ".."} or "\0" in name:
+            raise Invalid(
+                f"{name!r} is not a name in the image directory.", code="file.name"
+            )
+        with self.handle() as folder:
+            flags = access | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            try:
+                file = os.open(name, flags, dir_fd=folder)
+            except FileNotFoundError as error:
+                raise NotFound(
+                    f"there is no {name} in the image directory.", code="file.missing"
+                ) from error
+            except OSError as error:
+                if error.errno == errno.ELOOP:
+                    raise Conflict(
+                        f"{name} is a symlink, and symlinks are no images. Put the file itself there.",
+                        code="file.symlink",
+                    ) from error
+                raise Conflict(
+                    f"{name} cannot be opened {'read-write' if access == os.O_RDWR else 'for reading'} "
+                    f"({error.strerror}). Correct its owner, mode or mount.",
+                    code="file.access",
+                ) from error
+            try:
+                entry = entry_of(name, os.fstat(file))
+            finally:
+                os.close(file)
+        if not entry.regular:
+            raise Conflict(f"{name} is not a regular file.", code="file.kind")
+        if entry.size <= 0 or (access == os.O_RDWR and entry.size % SECTOR):
+            raise Conflict(
+                f"{name} has {entry.size} bytes; an image is more than 0 and a multiple of {SECTOR}. "
+                "It may be half a copy: replace it.",
+                code="file.size",
+            )
+        if access == os.O_RDWR and entry.links > 1:
+            raise Conflict(
+                f"{name} has {entry.links} hard links, so another name is the same file. Make it a copy of its own.",
+                code="file.links",
+            )
+        return entry
+
+    def check_deletable(self, name: str, *, master: bool = False) -> Entry:
+        """The entry of an image that may be removed: no symlink, no second link, a master only where that was said."""
+        if iqns.is_master(name) and not master:
+            raise Conflict(
+                f"{name} is a master; masters are never deleted here.",
+                code="file.master",
+            )
+        with self.handle() as folder:
+            try:
+                entry = entry_of(
+                    name, os.stat(name, dir_fd=folder, follow_symlinks=False)
+                )
+            except FileNotFoundError as error:
+                raise NotFound(
+                    f"there is no {name} in the image directory.", code="file.missing"
+                ) from error
+        if not entry.regular:
+            raise Conflict(
+                f"{name} is not a regular file (a symlink is no image); remove it by hand.",
+                code="file.kind",
+            )
+        if entry.links > 1:
+            raise Conflict(
+                f"{name} has {entry.links} hard links; deleting it would not free it and may be a mistake. "
+                "Look with `find -samefile` and remove it by hand.",
+                code="file.links",
+            )
+        return entry
