@@ -59,7 +59,8 @@ def slow_node(tmp_path: Path, **more: str) -> Iterator[tuple[Process, NodeClient
 
 def images(folder: Path) -> list[str]:
     """What lies in the image folder, half files too."""
-    return [p.name for p in folder.iterdir() if not p.name.endswith(".json")]
+    names = [p.name for p in folder.iterdir()]
+    return sorted(n for n in names if n.endswith(".part") or not n.startswith("."))
 
 
 def client_of(process: Process) -> NodeClient:
