@@ -210,12 +210,24 @@ class NodeClient:
             raise self._nonsense("its answer does not say how large the disk was")
         return cast(Grown, answer)
 
-    def reset(self, iqn: str, master: str) -> Created:
-        """Give a disk the content of a master again; the node refuses (409) while it is in use."""
-        body = {"iqn": iqn, "master": master}
-        return self._created(
-            self._call("POST", protocol.LUN_RESET, body=body, timeout=COPY)
+    def reset(
+        self,
+        iqn: str,
+        master: str,
+        progress: Progress | None = None,
+        stop: Callable[[], bool] | None = None,
+        on_job: Callable[[str], None] | None = None,
+    ) -> Created:
+        """Give a disk the content of a master again; the node refuses (409) while it is in use. See `_long` for the rest."""
+        answer = self._long(
+            "POST",
+            protocol.LUN_RESET,
+            body={"iqn": iqn, "master": master},
+            progress=progress,
+            stop=stop,
+            on_job=on_job,
         )
+        return self._created(answer)
 
     def scan(self, access: str | None = None) -> ScanResult:
         """Export what has no target; `access` for those that the node remembers nothing about."""

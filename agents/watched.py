@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 from agents.client import NodeClient
 from agents.models import Agent
@@ -18,19 +18,34 @@ NODE_JOB = "node_job"
 
 def create_disk(agent: Agent, request: DiskRequest, watch: Watch) -> Created:
     """Have the node make and export a disk, watched. Raises LeftOpen when this process ends and the node goes on."""
+    return NodeClient(agent).create_disk(request, **_watched(watch))
 
+
+def reset_disk(agent: Agent, iqn: str, master: str, watch: Watch) -> Created:
+    """Have the node give a disk the content of a master again, watched. Raises LeftOpen like `create_disk`."""
+    return NodeClient(agent).reset(iqn, master, **_watched(watch))
+
+
+class _Callbacks(TypedDict):
+    """What the client calls while it follows a job of a node."""
+
+    progress: Callable[[int, int | None, str], None]
+    stop: Callable[[], bool]
+    on_job: Callable[[str], None]
+
+
+def _watched(watch: Watch) -> _Callbacks:
     def progress(done: int, total: int | None, unit: str) -> None:
         if watch.leaving():
             raise LeftOpen
         watch.unit(unit or BYTES)
         watch.at(done, total)
 
-    return NodeClient(agent).create_disk(
-        request,
-        progress=progress,
-        stop=watch.cancelled,
-        on_job=lambda job_id: watch.note(**{NODE_JOB: job_id}),
-    )
+    return {
+        "progress": progress,
+        "stop": watch.cancelled,
+        "on_job": lambda job_id: watch.note(**{NODE_JOB: job_id}),
+    }
 
 
 def look(running: Running, agent: Agent) -> dict[str, Any] | None:
@@ -78,6 +93,17 @@ def end_as(
     else:
         return False
     return True
+
+
+def forgotten(running: Running, agent: Agent) -> bool:
+    """Whether the node answers, and knows the job behind one of ours no longer."""
+    try:
+        NodeClient(agent).job(str(running.job.about.get(NODE_JOB)))
+    except NodeRefused as error:
+        return error.status == 404
+    except ApplicationError:
+        return False
+    return False
 
 
 def is_unknown(error: ApplicationError) -> bool:

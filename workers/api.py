@@ -238,17 +238,24 @@ class WorkerDiskGrowView(ApiView):
         )
 
 
-class WorkerDiskResetView(ApiView):
+class WorkerDiskResetView(LongView):
     """The content of one system disk."""
 
     serializer_class = DiskResetSerializer
 
-    @extend_schema(request=DiskResetSerializer, responses={200: WorkerRecordSerializer})
+    @extend_schema(
+        parameters=[PREFER],
+        request=DiskResetSerializer,
+        responses={200: WorkerRecordSerializer, **ACCEPTED},
+    )
     def post(self, request: Request, worker_id: str, os: str) -> Response:
         """Give it the content of its master again; all that was written to it is lost."""
         data = self.checked(DiskResetSerializer)
-        return Response(
-            changing.disk_reset(actor=self.actor, worker_id=worker_id, os=os, **data)
+        changing.reset_check(
+            actor=self.actor, worker_id=worker_id, os=os, master=data.get("master")
+        )
+        return self.respond(
+            jobs.reset_work(actor=self.actor, worker_id=worker_id, os=os, **data)
         )
 
 

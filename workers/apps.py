@@ -33,6 +33,7 @@ class WorkersConfig(AppConfig):
         in_each_process(keeper.start)
         recover(jobs.DISK, recovery.disk_ended, name=_("disk of a worker"))
         recover(jobs.DISKS, recovery.disks_ended, name=_("disks of many workers"))
+        recover(jobs.RESET, recovery.reset_ended, name=_("reset of a disk"))
         recover(
             jobs.DELETION, recovery.deletion_ended, name=_("deletion of many workers")
         )

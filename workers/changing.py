@@ -13,11 +13,13 @@ from agents import protocol
 from agents.client import NodeClient
 from agents.models import Agent
 from agents.selectors import agent_get
+from agents.watched import reset_disk
 from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
 from ipxeready.index import writing
+from ipxeready.jobs.watch import NOBODY, Watch
 from ipxeready.storage.inflight import claim
 from ipxeready.storage.sizes import parse_size
 from workers import selectors
@@ -59,28 +61,47 @@ def disk_reset(
     worker_id: str,
     os: str,
     master: str | None = None,
+    watch: Watch = NOBODY,
 ) -> dict[str, Any]:
     """Give a system disk the content of its master (or of another one) again; the record.
 
     All that was written to the disk is lost. Conflict while it is in use; a failure leaves it as it was.
     """
-    if master is not None:
-        master = protocol.check_master(master)
+    reset_check(actor=actor, worker_id=worker_id, os=os, master=master)
     with _changing(actor, "worker.disk.reset", worker_id, os, master=master) as change:
         source = change.disk.source
-        if master is None and source.get("type") != DiskType.MASTER:
-            raise Invalid(
-                f"the {change.disk.os} disk of {change.disk.worker_id} was not cloned from a master "
-                f"({source.get('type') or 'its record says nothing of it'}); name the one to reset it to",
-                field="master",
-            )
         name = master or str(source.get("name"))
         change.note["master"] = name
-        made = NodeClient(change.agent).reset(change.disk.iqn, name)
+        watch.note(agent=change.agent.id, iqn=change.disk.iqn, master=name)
+        made = reset_disk(change.agent, change.disk.iqn, name, watch)
         change.note["how"] = made.get("how")
-        if source != (now := {"type": DiskType.MASTER.value, "name": name}):
+        if source != (now := made_from(name)):
             return _recorded(actor, "worker.disk.reset", change, source=now)
     return selectors.record_of(selectors.worker_get(worker_id))
+
+
+def made_from(master: str) -> dict[str, Any]:
+    """How the ledger says that a disk is a clone of a master."""
+    return {"type": DiskType.MASTER.value, "name": master}
+
+
+def reset_check(*, actor: Actor, worker_id: str, os: str, master: str | None) -> Disk:
+    """What can be refused before a reset begins; the disk."""
+    actor.require(OPERATOR)
+    worker = selectors.worker_get(worker_id)
+    system = check_os(os)
+    disk = selectors.disk_of(worker.worker_id, system)
+    if disk is None:
+        raise NotFound(f"worker {worker.worker_id} has no {system} disk")
+    if master is not None:
+        protocol.check_master(master)
+    elif disk.source.get("type") != DiskType.MASTER:
+        raise Invalid(
+            f"the {system} disk of {worker.worker_id} was not cloned from a master "
+            f"({disk.source.get('type') or 'its record says nothing of it'}); name the one to reset it to",
+            field="master",
+        )
+    return disk
 
 
 @dataclass

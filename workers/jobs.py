@@ -11,12 +11,14 @@ from ipxeready.jobs.services import Work
 from ipxeready.jobs.watch import LeftOpen, Watch, cancelled_before, cancelled_with
 from ipxeready.storage.jobs import BYTES
 from workers.batches import batch_check, disk_batch
+from workers.changing import disk_reset, reset_check
 from workers.disks import UNSETTLED, DiskSpec, disk_check, disk_create
 from workers.removal_batch import delete_check, workers_delete
 from workers.services import worker_boot_set
 
 DISK = "worker.disk.create"
 DISKS = "worker.disk.batch"
+RESET = "worker.disk.reset"
 DELETION = "worker.delete.batch"
 
 
@@ -93,6 +95,25 @@ def disks_work(
         same=[spec.os, spec.source(), pairs],
         total=len(pairs),
     )
+
+
+def reset_work(
+    *, actor: Actor, worker_id: str, os: str, master: str | None = None
+) -> Work:
+    """One disk back to its master."""
+
+    def check() -> None:
+        reset_check(actor=actor, worker_id=worker_id, os=os, master=master)
+
+    def do(watch: Watch) -> dict[str, Any]:
+        return disk_reset(
+            actor=actor, worker_id=worker_id, os=os, master=master, watch=watch
+        )
+
+    about = {"worker_id": worker_id.lower(), "os": os.lower()}
+    if master is not None:
+        about["master"] = master
+    return Work(kind=RESET, do=do, about=about, same=about, unit=BYTES, check=check)
 
 
 def _answered(answer: dict[str, Any], watch: Watch) -> dict[str, Any]:

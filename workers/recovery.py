@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from agents.selectors import agent_find
-from agents.watched import end_as, look
+from agents.watched import NODE_JOB, end_as, forgotten, look
 from ipxeready.actors import SYSTEM
 from ipxeready.errors import ApplicationError
 from ipxeready.index import writing
+from ipxeready.jobs.kinds import RESTARTED
 from ipxeready.jobs.watch import cancelled_before, cancelled_with
 from ipxeready.storage.jobs import Running
 from workers import selectors
-from workers.ledger import record_get, record_put
+from workers.changing import made_from
+from workers.ledger import disk_change, record_get, record_put
 from workers.models import Disk
 from workers.services import worker_boot_set
 
@@ -139,3 +141,26 @@ def deletion_ended(running: Running) -> None:
             answer["succeeded"].append(item)
     running.job.done = len(names)
     running.finish(answer)
+
+
+def reset_ended(running: Running) -> None:
+    """A reset ends as its node's job does; the record then says which master the disk is a clone of."""
+    about = running.job.about
+    agent = agent_find(str(about.get("agent", "")))
+    name, system = str(about.get("worker_id", "")), str(about.get("os", ""))
+
+    def recorded(_: Any) -> dict[str, Any]:
+        source = made_from(str(about["master"]))
+        disk = selectors.disk_of(name, system)
+        if disk is not None and disk.iqn == about["iqn"] and disk.source != source:
+            with writing(actor=SYSTEM, op="worker.disk.reset") as tx:
+                disk_change(tx, name, system, source=source)
+                tx.log(worker_id=name, os=system, agent=disk.agent, iqn=disk.iqn)
+        return selectors.record_of(selectors.worker_get(name))
+
+    if (
+        agent is None
+        or NODE_JOB not in about
+        or (not end_as(running, agent, recorded) and forgotten(running, agent))
+    ):
+        running.fail(status=503, detail=RESTARTED)

@@ -6,9 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import requests
 from rest_framework.test import APIClient
 
+from ipxeready.jobs.selectors import store
+from ipxeready.jobs.services import jobs_recover
 from ipxeready.storage.paths import Layout
+from tests.agents.node.node_lab import eventually
+from tests.ipxeready.jobs.helpers import ASYNC, ended
 from tests.nodes import MIB, RealNode
 from tests.workers.helpers import ledger, trail
 
@@ -134,3 +139,76 @@ def test_a_dead_node_is_503_and_the_audit_says_so(
     api.put("/agents/n", {"base_url": "http://127.0.0.1:1"})
     assert api.post(f"/workers/{name}/luns/disk/debian/reset", {}).status_code == 503
     assert trail(layout, "worker.disk.reset")[-1]["status"] == "failed"
+
+
+def test_a_reset_may_be_a_job(
+    layout: Layout, api: APIClient, node: RealNode, name: str
+) -> None:
+    path = f"/workers/{name}/luns/disk/debian/reset"
+    refused = api.post(path, {"master": "no-master.img"}, **ASYNC)
+    assert refused.status_code == 400
+    answer = api.post(path, {}, **ASYNC)
+    assert answer.status_code == 202, answer.json()
+    job = ended(api, answer["Location"])
+    assert (job["kind"], job["state"]) == ("worker.disk.reset", "done"), job
+    assert job["result"] == api.get(f"/workers/{name}").json()
+    assert (node.folder / f"{name}.debian.img").read_bytes().startswith(FRESH)
+
+
+@pytest.mark.parametrize(
+    ("about", "state", "source"),
+    [
+        ({}, "failed", "v1"),
+        ({"node_job": "20260101-000000-00000000"}, "failed", "v1"),
+    ],
+    ids=["not begun on the node", "forgotten by the node"],
+)
+def test_a_reset_whose_service_was_killed_ends(
+    layout: Layout,
+    api: APIClient,
+    node: RealNode,
+    name: str,
+    about: dict[str, str],
+    state: str,
+    source: str,
+) -> None:
+    iqn = _disk(layout, name, "debian")["iqn"]
+    known = {"worker_id": name, "os": "debian", "agent": "n", "iqn": iqn, **about}
+    known["master"] = f"{name}_tpl_v2.img"
+    with store().new("worker.disk.reset", by="ann", about=known) as left:
+        left.start()
+    jobs_recover()
+    job = api.get(f"/jobs/{left.job.id}").json()
+    assert job["state"] == state
+    assert "restarted" in str(job["error"]["detail"])
+    assert _disk(layout, name, "debian")["source"]["name"].endswith(f"{source}.img")
+
+
+def test_a_reset_that_the_node_finished_alone_is_written_down(
+    layout: Layout, api: APIClient, node: RealNode, name: str
+) -> None:
+    node.image(f"{name}_tpl_v2.img", MIB, b"the second")
+    iqn = _disk(layout, name, "debian")["iqn"]
+    made = requests.post(
+        f"{node.base_url}/lun/reset",
+        json={"iqn": iqn, "master": f"{name}_tpl_v2.img"},
+        headers={
+            "Authorization": f"Bearer {node.token}",
+            "Prefer": "respond-async",
+        },
+        timeout=10,
+    )
+    assert made.status_code == 202, made.text
+    known = {
+        "worker_id": name,
+        "os": "debian",
+        "agent": "n",
+        "iqn": iqn,
+        "node_job": made.json()["id"],
+        "master": f"{name}_tpl_v2.img",
+    }
+    with store().new("worker.disk.reset", by="ann", about=known) as left:
+        left.start()
+    eventually(lambda: not jobs_recover())
+    assert store().get(left.job.id).state == "done"
+    assert _disk(layout, name, "debian")["source"]["name"] == f"{name}_tpl_v2.img"
