@@ -82,7 +82,7 @@ class DiskForm(forms.Form):
         label=_("master or image"),
         required=False,
         help_text=_(
-            "The file's name on the node: for a clone and for an image that was kept."
+            "The file's name on the node: for a clone, for an image that was kept and for one that is renamed."
         ),
     )
     size = forms.CharField(

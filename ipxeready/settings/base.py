@@ -38,7 +38,7 @@ USE_I18N = True
 USE_TZ = True
 TIME_ZONE = zone_name(os.environ)
 
-#: Bodies are JSON records and small forms; nothing is ever uploaded.
+#: Bodies are JSON records and small forms. A file on its way to a node passes by this limit: it is never held here.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 12_000
 

@@ -41,7 +41,7 @@ function show(text, done, total) {
   state.hidden = false;
   if (total) bar.value = done / total;
   else bar.removeAttribute("value");
-  const far = total ? ` ${((100 * done) / total).toFixed(1)} %` : "";
+  const far = total && done < total ? ` ${((100 * done) / total).toFixed(1)} %` : "";
   state.querySelector("span").textContent = text + far;
 }
 
@@ -130,6 +130,7 @@ form?.addEventListener("submit", async (event) => {
   }
   stopped = false;
   alertBox.hidden = true;
+  state.hidden = true;
   button.dataset.label = button.value;
   button.value = form.dataset.stop;
   const leave = (leaving) => leaving.preventDefault();
@@ -140,7 +141,7 @@ form?.addEventListener("submit", async (event) => {
       show(`${done.name} ${form.dataset.done} ${done.sha256}`, 1, 1);
       // The list has it now; what was said stays to be read and compared.
       const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
-      const [old, fresh] = [document, page].map((each) => each.getElementById("result_list"));
+      const [old, fresh] = [document, page].map((each) => each.getElementById("files"));
       if (old && fresh) old.replaceWith(document.adoptNode(fresh));
     }
   } catch (error) {

@@ -175,6 +175,29 @@ def test_both_kinds_of_paths_are_there_behind_nginx_and_the_client_is_the_real_o
     assert "198.51.100.9" not in clients
 
 
+def test_a_piece_of_an_upload_passes_nginx_and_other_large_bodies_do_not(
+    service: Service, front: int
+) -> None:
+    token = (service.root / "config" / "cp-token").read_text().strip()
+    for path, status in (
+        ("/agents/none/uploads/0123456789abcdef?offset=0", 404),
+        ("/api/cp/agents/none/uploads/0123456789abcdef?offset=0", 404),
+        ("/agents/none", 413),
+    ):
+        connection = http.client.HTTPConnection("127.0.0.1", front, timeout=20)
+        connection.request(
+            "PATCH",
+            path,
+            body=bytes(3 << 20),
+            headers={
+                "Authorization": f"Bearer {token}",
+                "Content-Type": "application/octet-stream",
+            },
+        )
+        assert connection.getresponse().status == status, path
+        connection.close()
+
+
 def test_serve_tells_systemd_when_it_answers(tmp_path: Path) -> None:
     path = tmp_path / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from agents.node import converting, qemuimg
 from agents.node.jobs import Step
 from ipxeready.errors import Conflict
 from tests.agents.node.node_lab import SIZE, Lab, eventually
+from tests.nodes import serving
 
 MIB = 1 << 20
 SECRET = "root:x:0:0"
@@ -318,13 +320,7 @@ def test_a_killed_qemu_img_is_a_refusal_and_leaves_nothing(
         def at(self, done: int, total: int | None = None) -> None:
             started[-1].kill()
 
-    # Slow enough to be hit: it stops at its first look at the pipe.
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    slow = tmp_path / "qemu-img"
-    slow.write_text(
-        f'#!/bin/sh\n[ "$1" = convert ] && sleep 2\nexec {shutil.which("qemu-img")} "$@"\n'
-    )
-    slow.chmod(0o755)
+    _slow_qemu(tmp_path, monkeypatch)  # slow enough to be hit
     with pytest.raises(Conflict, match="signal 9"):
         converting.image_convert(files.node, "a.qcow2", "new_tpl_1.img", step=Kill())
     assert [p.name for p in files.folder.iterdir()] == ["a.qcow2"]
@@ -367,3 +363,80 @@ def test_a_source_that_is_being_converted_is_not_deleted(
     assert target.status_code == 409
     eventually((files.folder / "new_tpl_1.img").exists)
     assert files.client.delete("/images?name=a.qcow2").status_code == 200
+
+
+def _slow_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A qemu-img whose conversions take their time."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    slow = tmp_path / "qemu-img"
+    slow.write_text(
+        f'#!/bin/sh\n[ "$1" = convert ] && exec sleep 20\nexec {shutil.which("qemu-img")} "$@"\n'
+    )
+    slow.chmod(0o755)
+
+
+def test_a_conversion_is_a_job_that_can_be_cancelled(
+    files: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, files, "qcow2", "a.qcow2")
+    _slow_qemu(tmp_path, monkeypatch)
+    started = _watch_pids(monkeypatch)
+    body = {"source": "a.qcow2", "name": "new_tpl_1.img"}
+    answer = files.client.post(
+        "/images/convert",
+        body,
+        content_type="application/json",
+        headers={"Prefer": "respond-async"},
+    )
+    assert answer.status_code == 202, answer.content
+    path = answer["Location"]
+    eventually(lambda: any("convert" in process.args for process in started))
+    busy = convert(files, "a.qcow2", format="qcow2")
+    assert busy.status_code == 409
+    assert files.client.delete(path).status_code == 202
+    eventually(lambda: files.client.get(path).json()["state"] == "cancelled")
+    assert all(process.poll() is not None for process in started)
+    assert [p.name for p in files.folder.iterdir() if p.name[0] != "."] == ["a.qcow2"]
+    assert [p for p in files.folder.iterdir() if p.name.endswith(".part")] == []
+
+
+def test_a_restart_reports_a_conversion_that_was_killed(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path / "root", "files") as node:
+        subprocess.run(
+            ["qemu-img", "create", "-q", "-f", "qcow2", "a.qcow2", "64M"],
+            cwd=node.folder,
+            check=True,
+        )
+        subprocess.run(
+            ["qemu-io", "-f", "qcow2", "-c", "write -P 3 0 48M", "a.qcow2"],
+            cwd=node.folder,
+            check=True,
+            capture_output=True,
+        )
+        answer = requests.post(
+            f"{node.base_url}/images/convert",
+            json={"source": "a.qcow2", "name": "new_tpl_1.img"},
+            headers={
+                "Authorization": f"Bearer {node.token}",
+                "Prefer": "respond-async",
+            },
+            timeout=20,
+        )
+        assert answer.status_code == 202, answer.text
+        job = answer.headers["Location"]
+        node.kill()
+    with serving(tmp_path / "root", "files") as node:
+        told = requests.get(
+            f"{node.base_url}{job}",
+            headers={"Authorization": f"Bearer {node.token}"},
+            timeout=20,
+        ).json()
+        names = sorted(p.name for p in node.folder.iterdir() if p.name[0] != ".")
+        if told["state"] == "done":
+            assert names == ["a.qcow2", "new_tpl_1.img"]
+        else:
+            assert told["state"] == "failed"
+            assert names == ["a.qcow2"]
+        assert [p for p in node.folder.iterdir() if p.name.endswith(".part")] == []
