@@ -26,7 +26,7 @@ def remembered(
 ) -> Iterator[Access]:
     """The access that a request leads to, remembered for the length of the block and, unless that fails, afterwards.
 
-    `targets` are those that were just seen. A new secret of an initiator goes to all its targets.
+    `targets` are those that a change of it has to know of, just seen. A new secret of an initiator goes to all its targets.
     The caller holds the lock.
     """
     state = node.memory.read()
@@ -109,7 +109,7 @@ def forget(node: Node, iqn: str) -> None:
     names = {
         *(name for name in state.access if name != iqn),
         *(name for name in state.cds if name != iqn),
-        *(t["iqn"] for t in node.targets() if t["iqn"] != iqn),
+        *(t["iqn"] for t in node.about(iqn) if t["iqn"] != iqn),
         *(
             f"{node.base_iqn}:{entry.name.removesuffix(iqns.IMAGE_SUFFIX)}"
             for entry in node.images.entries()

@@ -64,6 +64,12 @@ class Node:
         self.sessions.note(targets, self.backend.incarnation())
         return targets
 
+    def about(self, iqn: str, path: str | None = None) -> list[Target]:
+        """The targets that a change of one has to know of, see the backend's; at a cost that does not grow with the rest."""
+        targets = self.backend.about(iqn, path)
+        self.sessions.note(targets, self.backend.incarnation(), whole=False)
+        return targets
+
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
         """The lock for changes of targets and memory. No copy ever runs under it."""

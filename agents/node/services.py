@@ -105,7 +105,7 @@ def disk_create(
         with node.changing():
             # A broken memory and a missing secret are said before minutes of copying.
             access.wanted(node, node.memory.read(), iqn, request.access, request.chap)
-            targets = _free_target(node, iqn)
+            targets = _free_target(node, iqn, master)
             if master is not None:
                 check_not_exported(node, targets, master)
             clash = node.images.find(filename)
@@ -186,7 +186,7 @@ def access_set(node: Node, request: AccessRequest) -> Target:
         ),
         node.changing(),
     ):
-        targets = restored(node, node.targets())
+        targets = restored(node, node.about(iqn))
         target = next((t for t in targets if t["iqn"] == iqn), None)
         if target is None or not target["luns"]:
             raise NotFound(
@@ -197,7 +197,7 @@ def access_set(node: Node, request: AccessRequest) -> Target:
             node, iqn, request.access, request.chap, targets, force=request.force
         ) as allowed:
             node.backend.export(access.export_of(target, allowed))
-        return next((t for t in node.targets() if t["iqn"] == iqn), target)
+        return next((t for t in node.about(iqn) if t["iqn"] == iqn), target)
 
 
 def target_delete(
@@ -292,7 +292,7 @@ def _one_source(request: protocol.DiskRequest) -> int | None:
 
 def target_of(node: Node, iqn: str) -> Target | None:
     """The target of that name; failing that, one that an older hand made with capitals."""
-    targets = restored(node, node.targets())
+    targets = restored(node, node.about(iqn))
     exact = [t for t in targets if t["iqn"] == iqn]
     other = [t for t in targets if t["iqn"].lower() == iqn]
     return next(iter(exact + other), None)
@@ -310,9 +310,10 @@ def check_not_exported(node: Node, targets: list[Target], master: str) -> None:
             )
 
 
-def _free_target(node: Node, iqn: str) -> list[Target]:
-    """The targets that are there, unless that one is among them: Conflict."""
-    targets = restored(node, node.targets())
+def _free_target(node: Node, iqn: str, master: str | None = None) -> list[Target]:
+    """The targets that its making has to know of, unless that one is there: Conflict."""
+    path = None if master is None else node.images.path(master)
+    targets = restored(node, node.about(iqn, path))
     if any(target["iqn"].lower() == iqn for target in targets):
         raise Conflict(f"the target {iqn} exists already.", code="target.exists")
     return targets
@@ -321,7 +322,7 @@ def _free_target(node: Node, iqn: str) -> list[Target]:
 def _export(node: Node, iqn: str, filename: str, request: protocol.DiskRequest) -> str:
     """Export an image under the lock; it is no longer remembered as off."""
     backing = node.images.path(filename)
-    targets = restored(node, node.targets())
+    targets = restored(node, node.about(iqn, backing))
     user = next(
         (t["iqn"] for t in targets for lun in t["luns"] if lun["backing"] == backing),
         iqn,
@@ -393,7 +394,7 @@ def _file_to_delete(node: Node, target: Target) -> tuple[str, tuple[int, int]] |
             "Repeat without delete_file.",
             code="file.outside",
         )
-    for other in node.targets():
+    for other in node.about(target["iqn"], backing):
         if other["iqn"] != target["iqn"] and any(
             lun["backing"] == backing for lun in other["luns"]
         ):
@@ -418,7 +419,7 @@ def _delete_rest(node: Node, iqn: str, name: str, delete_file: bool) -> Deleted:
     if entry is None:
         raise NotFound(f"there is no target {iqn} on this node.", code="target.missing")
     backing = node.images.path(entry.name)
-    for other in node.targets():
+    for other in node.about(iqn, backing):
         if any(lun["backing"] == backing for lun in other["luns"]):
             raise Conflict(f"{entry.name} backs {other['iqn']}.", code="file.shared")
     entry = node.images.check_deletable(entry.name)

@@ -31,12 +31,14 @@ class Sessions:
         self._said = False
         self._load()
 
-    def note(self, targets: Sequence[Target], incarnation: str) -> None:
-        """Set `since` of every session of the listing, and forget those that are not in it any more."""
+    def note(
+        self, targets: Sequence[Target], incarnation: str, *, whole: bool = True
+    ) -> None:
+        """Set `since` of every session of the listing; when it is a whole one, forget those that are not in it any more."""
         with self._lock:
             known = self._since if incarnation == self._incarnation else {}
             now = ""
-            seen: dict[str, str] = {}
+            seen: dict[str, str] = {} if whole else dict(known)
             for target in targets:
                 for session in target["sessions"]:
                     key = _key(target["iqn"], session)

@@ -85,6 +85,14 @@ class Backend(ABC):
         if error is not None:
             raise error
 
+    def about(self, iqn: str, path: str | None = None) -> list[Target]:
+        """What a change of one target has to know of: itself, however its name is written, the others of its initiator,
+        and those that serve `path`.
+
+        There may be more; there is one at least, unless there is none of ours at all.
+        """
+        return self.targets()
+
     def find(self, iqn: str) -> Target | None:
         """The target of that name, or None."""
         return next((t for t in self.targets() if t["iqn"] == iqn), None)

@@ -176,6 +176,15 @@ class Tree:
             if name.startswith(mark)
         ]
 
+    def others_have(self, path: str) -> bool:
+        """Whether a storage object that we did not make is made from that file."""
+        return any(
+            read(f"{self._core}/{adapter}/{name}/udev_path") == path
+            for adapter in entries(self._core)
+            if not _is_our_adapter(adapter)
+            for name in entries(f"{self._core}/{adapter}")
+        )
+
     def empty_adapters(self) -> list[str]:
         """Adapters with our numbers that carry nothing."""
         found = [f"{self._core}/{n}" for n in entries(self._core) if _is_our_adapter(n)]
@@ -287,6 +296,8 @@ def _session(info: str, initiator: str) -> Session | None:
     session: Session = {"initiator": initiator.lower(), "address": ""}
     for line in info.splitlines():
         words = line.split()
+        if "TSIH:" in words:  # counts up, where the ID before it is the first free one
+            session["id"] = words[words.index("TSIH:") + 1]
         if words[:1] == ["Address"] and len(words) > 1:
             session["address"] = words[1].strip("[]")
         elif words[:3] == ["LIO", "Session", "ID:"] and len(words) > 3:

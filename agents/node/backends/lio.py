@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from agents import protocol
@@ -26,10 +27,12 @@ from ipxeready.errors import (
     Unavailable,
     UpstreamFailed,
 )
+from ipxeready.storage.iqn import IMAGE_SUFFIX, initiator_of
 from ipxeready.storage.sizes import SECTOR
 
 logger = logging.getLogger(__name__)
 
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _LUN = protocol.LUN_NUMBER[protocol.LIO]
 T = TypeVar("T")
 
@@ -63,6 +66,28 @@ class LioBackend(Backend):
         """What configfs has below our base."""
         return self._run(lambda: [shown.public() for shown in self._tree.all()])
 
+    def about(self, iqn: str, path: str | None = None) -> list[Target]:
+        """Those that matter, found by their names: our objects bear them, and others' objects are few."""
+
+        def work() -> list[Target]:
+            names = [name for name in self._tree.names() if self._tree.is_ours(name)]
+            if path is not None and self._tree.others_have(path):
+                wanted = names
+            else:
+                initiator = initiator_of(iqn)
+                wanted = [name for name in names if initiator_of(name) == initiator]
+                wanted += [name for name in names if path and self._serves(name, path)]
+            found = (self._tree.shown(n) for n in dict.fromkeys(wanted or names[:1]))
+            return [shown.public() for shown in found if shown]
+
+        return self._run(work)
+
+    def _serves(self, iqn: str, path: str) -> bool:
+        """Whether a target bears the name of that image."""
+        return (
+            f"{iqn.rpartition(':')[2]}{IMAGE_SUFFIX}" == path.rpartition("/")[2].lower()
+        )
+
     def find(self, iqn: str) -> Target | None:
         """One target, without a look at the others."""
 
@@ -77,6 +102,10 @@ class LioBackend(Backend):
         return self._run(
             lambda: sum(not self._tree.is_ours(iqn) for iqn in self._tree.names())
         )
+
+    def incarnation(self) -> str:
+        """The boot of this kernel."""
+        return _BOOT.read_text(encoding="ascii").strip()
 
     def export_all(
         self, exports: Sequence[Export]

@@ -41,6 +41,7 @@ def rig(tmp_path: Path) -> Iterator[StgtRig]:
             marks=pytest.mark.case(48),
         ),
         "a_hundred_disks_cost_each_what_the_first_did",
+        "an_image_that_somebody_exports_by_hand_is_not_taken_for_free",
         pytest.param(
             "a_disk_in_use_is_not_deleted_unless_by_force", marks=pytest.mark.case(72)
         ),

@@ -31,14 +31,22 @@ class LioRig(Rig):
     def make_foreign(self) -> None:
         path = self.place / "foreign.raw"
         path.write_bytes(bytes(1 << 20))
-        store = f"{lio.TARGET}/core/{_FOREIGN_STORE}"
-        os.makedirs(store)
-        configfs.write(f"{store}/control", f"fd_dev_name={path},fd_dev_size=1048576")
-        configfs.write(f"{store}/udev_path", str(path))
-        configfs.write(f"{store}/enable", "1")
-        group = f"{lio.ISCSI}/{FOREIGN}/tpgt_1"
+        self._make_past_us(_FOREIGN_STORE, path, FOREIGN)
+
+    def by_hand(self, name: str, file: str) -> None:
+        store = f"fileio_{len(self._adapters())}/{name}"
+        self._make_past_us(store, self.folder / file, iqn_of(name))
+
+    def _make_past_us(self, store: str, path: Path, iqn: str) -> None:
+        place = f"{lio.TARGET}/core/{store}"
+        os.makedirs(place)
+        size = path.stat().st_size
+        configfs.write(f"{place}/control", f"fd_dev_name={path},fd_dev_size={size}")
+        configfs.write(f"{place}/udev_path", str(path))
+        configfs.write(f"{place}/enable", "1")
+        group = f"{lio.ISCSI}/{iqn}/tpgt_1"
         os.makedirs(f"{group}/lun/lun_0")
-        os.symlink(store, f"{group}/lun/lun_0/theirs")
+        os.symlink(place, f"{group}/lun/lun_0/theirs")
         os.mkdir(f"{group}/np/127.0.0.1:{self.port}")
         configfs.write(f"{group}/enable", "1")
 

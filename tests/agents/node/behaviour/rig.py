@@ -110,7 +110,7 @@ class Rig(ABC):
         """Every file: inode and size; to see that nothing changed."""
         found = {}
         for path in self.folder.iterdir():
-            if path.name != ".targets.json":
+            if not path.name.startswith("."):
                 status = path.lstat()
                 found[path.name] = (status.st_ino, status.st_size)
         return found
@@ -151,6 +151,10 @@ class Rig(ABC):
     @abstractmethod
     def foreign_state(self) -> object:
         """All that can be seen of it."""
+
+    @abstractmethod
+    def by_hand(self, name: str, file: str) -> None:
+        """A target below our base that somebody made with the target system's own tools, of a file in our folder."""
 
     @abstractmethod
     def half_made(self) -> dict[str, Callable[[str], None]]:

@@ -47,6 +47,12 @@ class StgtRig(Rig):
             if f": {FOREIGN}\n" in part
         ]
 
+    def by_hand(self, name: str, file: str) -> None:
+        tid = str(300 + len(self.left()))
+        where = ("--mode", "logicalunit", "--tid", tid, "--lun", "1")
+        self.tgtd.adm("--op", "new", "--mode", "target", "--tid", tid, "-T", iqn_of(name))  # fmt: skip
+        self.tgtd.adm("--op", "new", *where, "-b", str(self.folder / file))
+
     def half_made(self) -> dict[str, Callable[[str], None]]:
         def target(name: str) -> str:
             tids = [
