@@ -60,7 +60,7 @@ def test_a_page_says_first_whom_it_would_cut_off(
     url = f"/admin/workers/worker/{pc}/{page}"
     text = html.unescape(browser.get(url).content.decode())
     assert f"connected to {BASE}:{pc}.debian: {connected} (127.0.0.1), 20" in text
-    refused = html.unescape(browser.post(url, {}).content.decode())
+    refused = html.unescape(browser.post(url, {"submit": "x"}).content.decode())
     assert "is in use by" in refused
     assert browser.post(url, {"force": "on"}).status_code == 302
 
