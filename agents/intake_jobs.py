@@ -7,6 +7,7 @@ from typing import Any
 from agents import intake
 from agents.intake_client import IntakeClient
 from agents.selectors import agent_find
+from agents.watched import end_as, open_if_unknown
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import Work
@@ -35,14 +36,15 @@ def convert_work(
     )
 
     def do(watch: Watch) -> dict[str, Any]:
-        done = intake.image_convert(
-            actor=actor,
-            agent_id=agent.id,
-            source=source,
-            name=name,
-            format=format,
-            watch=watch,
-        )
+        with open_if_unknown(watch):
+            done = intake.image_convert(
+                actor=actor,
+                agent_id=agent.id,
+                source=source,
+                name=name,
+                format=format,
+                watch=watch,
+            )
         return dict(done)
 
     about = {"agent": agent.id, "source": source, "name": name}
@@ -63,14 +65,15 @@ def finish_work(
     )
 
     def do(watch: Watch) -> dict[str, Any]:
-        done = intake.upload_finish(
-            actor=actor,
-            agent_id=agent.id,
-            upload_id=upload_id,
-            name=name,
-            sha256=sha256,
-            watch=watch,
-        )
+        with open_if_unknown(watch):
+            done = intake.upload_finish(
+                actor=actor,
+                agent_id=agent.id,
+                upload_id=upload_id,
+                name=name,
+                sha256=sha256,
+                watch=watch,
+            )
         return dict(done)
 
     about = {"agent": agent.id, "upload": upload_id, "name": name}
@@ -84,6 +87,8 @@ def ended(running: Running) -> None:
     name = about.get("name")
     if agent is None or not name:
         running.fail(status=503, detail=_NOT_MADE)
+        return
+    if end_as(running, agent, made=dict):
         return
     client = IntakeClient(agent)
     try:

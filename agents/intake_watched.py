@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from agents.intake_client import IntakeClient
 from agents.models import Agent
 from agents.protocol import Converted, Uploaded
+from agents.watched import followed
 from ipxeready.jobs.watch import Watch
 
 
@@ -15,7 +14,7 @@ def image_convert(
 ) -> Converted:
     """Have the node convert, watched."""
     client = IntakeClient(agent)
-    return client.image_convert(source, name, format_, **_followed(watch))
+    return client.image_convert(source, name, format_, **followed(watch))
 
 
 def upload_finish(
@@ -23,16 +22,4 @@ def upload_finish(
 ) -> Uploaded:
     """Have the node verify and name an upload, watched."""
     client = IntakeClient(agent)
-    return client.upload_finish(upload_id, name, sha256, **_followed(watch))
-
-
-def _followed(watch: Watch) -> dict[str, Any]:
-    def progress(done: int, total: int | None, unit: str) -> None:
-        watch.unit(unit)
-        watch.at(done, total)
-
-    return {
-        "progress": progress,
-        "stop": watch.cancelled,
-        "on_job": lambda job_id: watch.note(node_job=job_id),
-    }
+    return client.upload_finish(upload_id, name, sha256, **followed(watch))

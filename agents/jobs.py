@@ -8,11 +8,10 @@ from agents import nodes
 from agents.client import NodeClient
 from agents.protocol import how_made
 from agents.selectors import agent_find, agent_get
-from agents.watched import end_as, is_unknown
+from agents.watched import end_as, open_if_unknown
 from ipxeready.actors import OPERATOR, Actor
-from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import Work
-from ipxeready.jobs.watch import LeftOpen, Watch
+from ipxeready.jobs.watch import Watch
 from ipxeready.storage.iqn import IMAGE_SUFFIX
 from ipxeready.storage.jobs import BYTES, Running
 
@@ -34,14 +33,10 @@ def disk_work(*, actor: Actor, agent_id: str, **wanted: Any) -> Work:
     agent, request = nodes.lun_disk_check(actor=actor, agent_id=agent_id, **wanted)
 
     def do(watch: Watch) -> dict[str, Any]:
-        try:
+        with open_if_unknown(watch):
             made = nodes.lun_create_disk(
                 actor=actor, agent_id=agent.id, watch=watch, **wanted
             )
-        except ApplicationError as error:
-            if is_unknown(error) and watch.may_leave:
-                raise LeftOpen from error
-            raise
         return _made(made)
 
     about = {"agent": agent.id, **request.told()}
@@ -75,11 +70,8 @@ def disk_ended(running: Running) -> None:
         return
     iqn = str(about.get("iqn", ""))
     client = NodeClient(agent)
-    try:
-        making = client.capabilities().get("making") or []
-        target = next((t for t in client.targets() if t["iqn"] == iqn), None)
-    except ApplicationError:
-        return
+    making = client.capabilities().get("making") or []
+    target = next((t for t in client.targets() if t["iqn"] == iqn), None)
     if target is not None:
         backing = target["luns"][0]["backing"] if target["luns"] else ""
         running.finish({"iqn": iqn, "backing": backing})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypedDict
 
 from agents.client import NodeClient
@@ -18,15 +19,15 @@ NODE_JOB = "node_job"
 
 def create_disk(agent: Agent, request: DiskRequest, watch: Watch) -> Created:
     """Have the node make and export a disk, watched. Raises LeftOpen when this process ends and the node goes on."""
-    return NodeClient(agent).create_disk(request, **_watched(watch))
+    return NodeClient(agent).create_disk(request, **followed(watch))
 
 
 def reset_disk(agent: Agent, iqn: str, master: str, watch: Watch) -> Created:
     """Have the node give a disk the content of a master again, watched. Raises LeftOpen like `create_disk`."""
-    return NodeClient(agent).reset(iqn, master, **_watched(watch))
+    return NodeClient(agent).reset(iqn, master, **followed(watch))
 
 
-class _Callbacks(TypedDict):
+class Callbacks(TypedDict):
     """What the client calls while it follows a job of a node."""
 
     progress: Callable[[int, int | None, str], None]
@@ -34,7 +35,9 @@ class _Callbacks(TypedDict):
     on_job: Callable[[str], None]
 
 
-def _watched(watch: Watch) -> _Callbacks:
+def followed(watch: Watch) -> Callbacks:
+    """The arguments of a client's long calls that tell `watch`."""
+
     def progress(done: int, total: int | None, unit: str) -> None:
         if watch.leaving():
             raise LeftOpen
@@ -51,7 +54,7 @@ def _watched(watch: Watch) -> _Callbacks:
 def look(running: Running, agent: Agent) -> dict[str, Any] | None:
     """The node's job behind one of ours that lost its process: its progress becomes ours, and our cancelling its own.
 
-    None when there is none, the node no longer knows it or does not answer.
+    None when there is none, or the node no longer knows it. Raises when the node cannot be asked: what is open stays so.
     """
     job_id = running.job.about.get(NODE_JOB)
     if not isinstance(job_id, str):
@@ -61,8 +64,10 @@ def look(running: Running, agent: Agent) -> dict[str, Any] | None:
         job = client.job(job_id)
         if job["state"] not in ENDED and running.cancelled():
             job = client.job_cancel(job_id)
-    except ApplicationError:
-        return None
+    except NodeRefused as error:
+        if error.status == 404:
+            return None
+        raise
     now = (job["done"], job["total"], job["unit"] or BYTES)
     ours = running.job
     if now != (ours.done, ours.total, ours.unit):
@@ -74,9 +79,9 @@ def look(running: Running, agent: Agent) -> dict[str, Any] | None:
 def end_as(
     running: Running, agent: Agent, made: Callable[[Any], Any] | None = None
 ) -> bool:
-    """End a job as its node's job has ended; False when that has not, is not known, or is done and `made` is not given.
+    """End a job as its node's job has ended, or leave it open while that goes on; False when there is none to go by.
 
-    `made` makes our result of the node's.
+    `made` makes our result of the node's; without it a node's job that is done says nothing. Raises as `look` does.
     """
     job = look(running, agent)
     if job is None:
@@ -90,22 +95,18 @@ def end_as(
         running.fail(status=error.status, detail=error.detail())
     elif job["state"] == DONE and made is not None:
         running.finish(made(job.get("result")))
-    else:
+    elif job["state"] == DONE:
         return False
     return True
 
 
-def forgotten(running: Running, agent: Agent) -> bool:
-    """Whether the node answers, and knows the job behind one of ours no longer."""
+@contextmanager
+def open_if_unknown(watch: Watch) -> Iterator[None]:
+    """Leave a job open when its node may have done the work, or be at it, although it did not say so."""
     try:
-        NodeClient(agent).job(str(running.job.about.get(NODE_JOB)))
-    except NodeRefused as error:
-        return error.status == 404
-    except ApplicationError:
-        return False
-    return False
-
-
-def is_unknown(error: ApplicationError) -> bool:
-    """Whether the node may have done it although it did not say so."""
-    return not isinstance(error, NodeRefused) and error.extra.get("sent") is True
+        yield
+    except ApplicationError as error:
+        unknown = not isinstance(error, NodeRefused) and error.extra.get("sent") is True
+        if unknown and watch.may_leave:
+            raise LeftOpen from error
+        raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from agents.watched import open_if_unknown
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import Work
@@ -106,9 +107,10 @@ def reset_work(
         reset_check(actor=actor, worker_id=worker_id, os=os, master=master)
 
     def do(watch: Watch) -> dict[str, Any]:
-        return disk_reset(
-            actor=actor, worker_id=worker_id, os=os, master=master, watch=watch
-        )
+        with open_if_unknown(watch):
+            return disk_reset(
+                actor=actor, worker_id=worker_id, os=os, master=master, watch=watch
+            )
 
     about = {"worker_id": worker_id.lower(), "os": os.lower()}
     if master is not None:

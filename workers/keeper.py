@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -31,19 +32,24 @@ PRUNING = 600.0
 _STEP = 0.25
 
 
+#: By the disk's worker and system, or the job's id.
+_Later = dict[Hashable, tuple[float, float]]
+
+
 @dataclass
 class Keeper:
     """What it remembers between two looks."""
 
-    #: When each disk (by worker and system) is looked at next, and after how many seconds again.
-    _later: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    #: What could not be settled or ended: when it is looked at next, and after how many seconds again.
+    _disks: _Later = field(default_factory=dict)
+    _jobs: _Later = field(default_factory=dict)
     _pruned: float = float("-inf")
 
     def look(self) -> None:
         """One look; asks no node and writes nothing when nothing is left over."""
         index.ensure_fresh()
         self._settle()
-        jobs_recover()
+        self._end_jobs()
         if time.monotonic() - self._pruned > PRUNING:
             store().prune()
             self._pruned = time.monotonic()
@@ -51,13 +57,8 @@ class Keeper:
     def _settle(self) -> None:
         left = list(Disk.objects.exclude(status=""))
         names = {(disk.worker_id, disk.os) for disk in left}
-        self._later = {name: at for name, at in self._later.items() if name in names}
-        now = time.monotonic()
-        due = [
-            disk
-            for disk in left
-            if self._later.get((disk.worker_id, disk.os), (0.0, 0.0))[0] <= now
-        ]
+        self._disks = {name: at for name, at in self._disks.items() if name in names}
+        due = [disk for disk in left if _due(self._disks, (disk.worker_id, disk.os))]
         for start in range(0, len(due), CHUNK):
             part = due[start : start + CHUNK]
             failed = settle(part)
@@ -67,14 +68,31 @@ class Keeper:
 
     def _put_off(self, disk: Disk, error: ApplicationError) -> None:
         name = disk.worker_id, disk.os
-        before = self._later.get(name)
-        if before is None:
+        if name not in self._disks:
             log.info("%s stays %s: %s", disk.iqn, disk.status, error)
-        if error.code == BUSY:  # its node answers and is at it
-            wait = FIRST
-        else:
-            wait = min(before[1] * 2, LONGEST) if before else FIRST
-        self._later[name] = time.monotonic() + wait, wait
+        # A node that answers and is at it is asked as often as before.
+        _put_off(self._disks, name, again=error.code == BUSY)
+
+    def _end_jobs(self) -> None:
+        left = jobs_recover(lambda job_id: _due(self._jobs, job_id))
+        open_ = {job.id for job in store().unfinished()} if self._jobs else set()
+        self._jobs = {name: at for name, at in self._jobs.items() if name in open_}
+        for job_id, looked in left.items():
+            if looked:
+                self._jobs.pop(job_id, None)
+            else:
+                _put_off(self._jobs, job_id)
+
+
+def _due(later: _Later, name: Hashable) -> bool:
+    return later.get(name, (0.0, 0.0))[0] <= time.monotonic()
+
+
+def _put_off(later: _Later, name: Hashable, *, again: bool = False) -> None:
+    """Look later: after twice as long as the last time, unless it is the same `again`."""
+    before = later.get(name)
+    wait = min(before[1] * 2, LONGEST) if before and not again else FIRST
+    later[name] = time.monotonic() + wait, wait
 
 
 def keep(stopped: threading.Event) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.selectors import agent_find
-from agents.watched import NODE_JOB, end_as, forgotten, look
+from agents.watched import end_as, look
 from ipxeready.actors import SYSTEM
 from ipxeready.errors import ApplicationError
 from ipxeready.index import writing
@@ -158,9 +158,5 @@ def reset_ended(running: Running) -> None:
                 tx.log(worker_id=name, os=system, agent=disk.agent, iqn=disk.iqn)
         return selectors.record_of(selectors.worker_get(name))
 
-    if (
-        agent is None
-        or NODE_JOB not in about
-        or (not end_as(running, agent, recorded) and forgotten(running, agent))
-    ):
+    if agent is None or not end_as(running, agent, recorded):
         running.fail(status=503, detail=RESTARTED)

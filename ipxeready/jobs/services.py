@@ -178,15 +178,26 @@ def refusal_of(job: Job) -> tuple[str | None, str]:
     )
 
 
-def jobs_recover() -> int:
-    """End the jobs whose process is gone, as far as can be told now; how many stay open."""
-    count = 0
+def jobs_recover(due: Callable[[str], bool] = lambda job_id: True) -> dict[str, bool]:
+    """End the jobs whose process is gone, as far as can be told now. Those that stay open: whether they could be looked at.
+
+    Only those that are `due` are looked at: what cannot be asked is not asked again at once.
+    """
+    left: dict[str, bool] = {}
     for running in store().abandoned():
+        job = running.job
+        if not due(job.id):
+            continue
+        looked = True
         try:
-            kinds.recovery_of(running.job.kind)(running)
+            kinds.recovery_of(job.kind)(running)
+        except ApplicationError as error:
+            looked = False
+            log.debug("job %s cannot be ended yet: %s", job.id, error)
         except Exception:
             # One that cannot be looked at must not keep the others open.
-            log.exception("job %s cannot be ended yet", running.job.id)
+            looked = False
+            log.exception("job %s cannot be ended yet", job.id)
         if running.job.state not in ENDED:
-            count += 1
-    return count
+            left[job.id] = looked
+    return left

@@ -66,9 +66,9 @@ class Site:
         }
 
     def images(self) -> set[str]:
-        """What lies in the node's folder, without the master, hidden drafts too."""
-        ours = {MASTER, ".targets.json", ".chap.json"}
-        return {path.name for path in self.folder.iterdir()} - ours
+        """The images in the node's folder without the master, half ones and those put aside too."""
+        names = {path.name for path in self.folder.rglob("*")} - {MASTER}
+        return {name for name in names if ".img" in name or name.endswith(".part")}
 
 
 @pytest.fixture
@@ -179,6 +179,25 @@ def test_a_batch_outlives_the_service_and_is_told_item_by_item(site: Site) -> No
     # The same again does the rest.
     site.ask("POST", "/workers/luns/disk/batch", BATCH, **ASYNC)
     eventually(lambda: site.disks() == dict.fromkeys(NAMES, "there"), 90)
+
+
+@pytest.mark.case(65)
+def test_a_reset_outlives_the_service(site: Site) -> None:
+    path = f"{PATH}/debian/reset"
+    image = site.folder / "pc1.debian.img"
+    image.write_bytes(b"used".ljust(1 << 20, b"\0"))
+    kept = {"type": "existing", "os": "debian", "name": image.name}
+    site.ask("POST", PATH, {**kept, "disk_agent": "slow"})
+    job = site.copying(site.ask("POST", path, {"master": MASTER}, **ASYNC)["id"])
+    site.service.kill()
+    site.service.start()
+    assert site.job(job["id"])["state"] == "running"
+    done = site.ended(job["id"])
+    assert done["state"] == "done", done
+    assert done["result"] == site.ask("GET", "/workers/pc1")
+    source = done["result"]["disks"][0]["source"]
+    assert source == {"type": "master", "name": MASTER}
+    assert image.read_bytes() == (site.folder / MASTER).read_bytes()
 
 
 @pytest.mark.case(65)

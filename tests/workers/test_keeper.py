@@ -168,7 +168,7 @@ def test_the_job_of_a_disk_ends_as_the_disk_did(
     keeper.look()
     assert _now(job).state == RUNNING
     left.mute = False
-    keeper._later.clear()
+    keeper._disks.clear()
     if made:
         left.targets[IQN] = []
     keeper.look()
@@ -215,7 +215,7 @@ def test_a_batch_is_told_from_the_ledger_once_its_disks_are_settled(
     assert (_now(job).state, _now(job).done, _now(job).total) == (RUNNING, 4, 5)
     left.mute = False
     left.targets[IQN] = []
-    keeper._later.clear()
+    keeper._disks.clear()
     keeper.look()
     job = _now(job)
     assert job.state == (CANCELLED if cancelled else DONE)
@@ -262,7 +262,7 @@ def test_a_batch_of_deletions_is_told_from_the_ledger(
     keeper.look()
     assert _now(job).state == RUNNING
     stub.mute = False
-    keeper._later.clear()
+    keeper._disks.clear()
     keeper.look()
     job = _now(job)
     assert job.state == DONE
@@ -302,6 +302,32 @@ def test_the_disk_of_a_node_ends_as_the_node_says(
     scan = _abandoned(node_work.scan_work(actor=operator, agent_id="stub"))
     Keeper().look()
     assert "Scan again" in _now(scan).error["detail"]
+
+
+def test_a_job_whose_node_cannot_be_asked_is_looked_at_less_and_less(
+    stub: Stub, operator: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agents import jobs as node_work
+
+    given = node_work.disk_work(actor=operator, agent_id="stub", iqn=IQN, size="1M")
+    job = _abandoned(given)
+    stub.mute = True
+    clock = [1000.0]
+    monkeypatch.setattr(keeping.time, "monotonic", lambda: clock[0])
+    keeper, asked = Keeper(), []
+    while clock[0] < 1100:
+        stub.fake.requests.clear()
+        keeper._end_jobs()
+        if stub.asked("GET"):
+            asked.append(clock[0] - 1000)
+        clock[0] += 1
+    assert asked == [0, 5, 15, 35, 75]
+    stub.mute = False
+    clock[0] += 60
+    keeper._end_jobs()
+    assert _now(job).state == FAILED
+    keeper._end_jobs()
+    assert keeper._jobs == {}
 
 
 def test_old_jobs_go(

@@ -257,7 +257,7 @@ def test_what_waits_when_the_service_ends_is_found_and_ended_by_the_next(
         assert selectors.store().get(job.id).state == QUEUED
     finally:
         ending.told_by(None)
-    assert services.jobs_recover() == 0
+    assert services.jobs_recover() == {}
     job = selectors.store().get(job.id)
     assert (job.state, job.error) == (
         FAILED,
@@ -277,10 +277,11 @@ def test_work_that_goes_on_elsewhere_stays_open_until_it_is_told_how_it_ended(
     job = job_start(actor=operator, work=Work(kind="t", do=do))
     assert runner.runner().idle(10)
     kinds.recover("t", lambda running: None)
-    assert services.jobs_recover() == 1
+    assert services.jobs_recover() == {job.id: True}
+    assert services.jobs_recover(lambda job_id: False) == {}
     assert selectors.store().get(job.id).state == RUNNING
     kinds.recover("t", lambda running: running.finish(running.job.about["node_job"]))
-    assert services.jobs_recover() == 0
+    assert services.jobs_recover() == {}
     assert selectors.store().get(job.id).result == "n1"
 
 
@@ -298,7 +299,7 @@ def test_a_recovery_that_fails_leaves_its_job_and_ends_the_others(
     }
     assert runner.runner().idle(10)
     kinds.recover("bad", lambda running: 1 / 0)  # type: ignore[arg-type,return-value]
-    assert services.jobs_recover() == 1
+    assert services.jobs_recover() == {jobs["bad"].id: False}
     assert selectors.store().get(jobs["bad"].id).state == RUNNING
     assert selectors.store().get(jobs["good"].id).state == FAILED
 
@@ -341,7 +342,7 @@ def test_a_job_of_another_process_is_found_cancelled_and_not_taken_for_dead(
         job_id = child.stdout.readline().decode().strip()
         work = Work(kind="t", do=lambda _: None, same="x")
         assert job_start(actor=operator, work=work).id == job_id
-        assert services.jobs_recover() == 0
+        assert services.jobs_recover() == {}
         assert selectors.store().get(job_id).state in (QUEUED, RUNNING)
         job_cancel(actor=operator, job_id=job_id)
         assert job_wait(job_id, 20).result == "stopped"
