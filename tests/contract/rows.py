@@ -69,7 +69,7 @@ DISK = {
     "backing": "{folder}/{pc}.debian.img",
     "os": "debian",
     "source": Or(
-        {"type": "empty", "size": 1 << 20},
+        {"type": "empty", "size": Or(1 << 20, 3 << 20)},
         {"type": "master", "name": "{tpl}"},
         {"type": "existing", "name": "{pc}.debian.img"},
     ),
@@ -151,6 +151,14 @@ UPLOAD = {
     "sha256": Or(None, str),
     "created": time,
     "changed": time,
+}
+HEALTH = {
+    "backend": Mapping,
+    "room": Mapping,
+    "fs": Mapping,
+    "targets": Mapping,
+    "images": Mapping,
+    "problems": list,
 }
 SCANNED = {
     "created": Or([], [{"iqn": str, "cd": bool}]),
@@ -446,6 +454,46 @@ CONTROL = (
     ),
     Row(
         "POST",
+        "/workers/{pc}/luns/disk/debian/grow",
+        RECORD,
+        body={"size": "3M"},
+        given=(NODE, WORKER, MAKE),
+        wrong={"size": True},
+        refused=(
+            NOBODY,
+            Refused("no such disk", 404, "debian", given=(NODE, WORKER)),
+            Refused(
+                "as it is", 409, "only made larger", body={"size": "1M"}, from_node=True
+            ),
+            Refused("no size", 400, "size", body={"size": None}),
+            Refused("no whole sectors", 400, "size", body={"size": 1000}),
+            Refused("gone", 503, "unreachable", given=(NODE, WORKER, MAKE, DIES)),
+        ),
+    ),
+    Row(
+        "POST",
+        "/workers/{pc}/luns/disk/debian/reset",
+        RECORD,
+        body={"master": "{tpl}"},
+        given=(NODE, WORKER, MAKE),
+        wrong={"master": 5},
+        refused=(
+            NOBODY,
+            Refused("no such disk", 404, "debian", given=(NODE, WORKER)),
+            Refused("no master named", 400, "master", body={"master": None}),
+            Refused("no master", 400, "master", body={"master": "a.img"}),
+            Refused(
+                "no such master",
+                404,
+                "no master",
+                body={"master": "no_tpl_.img"},
+                from_node=True,
+            ),
+            Refused("gone", 503, "unreachable", given=(NODE, WORKER, MAKE, DIES)),
+        ),
+    ),
+    Row(
+        "POST",
         "/workers/{pc}/luns/cd",
         RECORD,
         status=201,
@@ -681,6 +729,13 @@ CONTROL = (
         query="live=true",
         given=(NODE,),
         flags=("live",),
+        refused=(NO_NODE,),
+    ),
+    Row(
+        "GET",
+        "/agents/{n}/health",
+        {"agent": "{n}", "reachable": True, "seconds": float, "health": HEALTH},
+        given=(NODE,),
         refused=(NO_NODE,),
     ),
     Row(
@@ -1010,6 +1065,53 @@ AGENT_ROWS = (
             Refused("no such IQN", 404, "", given=()),
             Refused("which?", 400, "iqn", query="delete_file=true"),
             Refused("outside", 400, "iqn", query=f"iqn={STRANGE}"),
+        ),
+    ),
+    Row("GET", "/health", HEALTH),
+    Row(
+        "POST",
+        "/lun/access",
+        TARGET,
+        body={"iqn": "{base}:{pc}.debian", "access": "acl"},
+        given=(("POST", "/lun/disk", {"iqn": "{base}:{pc}.debian", "size": "1M"}),),
+        wrong={"iqn": 5, "access": 5},
+        refused=(
+            Refused("no such target", 404, "", given=()),
+            Refused("no such mode", 400, "access", body={"access": "open"}),
+            Refused("no secret", 400, "chap", body={"access": "chap"}),
+            Refused("outside", 400, "iqn", body={"iqn": STRANGE}),
+        ),
+    ),
+    Row(
+        "POST",
+        "/lun/grow",
+        {
+            "iqn": "{base}:{pc}.debian",
+            "backing": "{folder}/{pc}.debian.img",
+            "size": 3 << 20,
+            "was": 1 << 20,
+        },
+        body={"iqn": "{base}:{pc}.debian", "size": "3M"},
+        given=(("POST", "/lun/disk", {"iqn": "{base}:{pc}.debian", "size": "1M"}),),
+        wrong={"iqn": 5, "size": True},
+        refused=(
+            Refused("no such target", 404, "", given=()),
+            Refused("as it is", 409, "only made larger", body={"size": "1M"}),
+            Refused("outside", 400, "iqn", body={"iqn": STRANGE}),
+        ),
+    ),
+    Row(
+        "POST",
+        "/lun/reset",
+        {**MADE, "how": str, "bytes": int},
+        body={"iqn": "{base}:{pc}.debian", "master": "{tpl}"},
+        given=(("POST", "/lun/disk", {"iqn": "{base}:{pc}.debian", "size": "1M"}),),
+        wrong={"iqn": 5, "master": 5},
+        refused=(
+            Refused("no such target", 404, "", given=()),
+            Refused("no such master", 404, "", body={"master": "no_tpl_.img"}),
+            Refused("no master", 400, "master", body={"master": "a.img"}),
+            Refused("outside", 400, "iqn", body={"iqn": STRANGE}),
         ),
     ),
     Row("GET", "/images", IMAGES),

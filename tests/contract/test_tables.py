@@ -308,7 +308,7 @@ def _written(which: tuple[Row, ...]) -> set[tuple[str, str]]:
     found = set()
     for row in which:
         path = re.sub(r"\{\w+\}", "*", row.path)
-        path = re.sub(r"/(disk)/debian$", r"/\1/*", path)
+        path = re.sub(r"/(disk)/debian(?=/|$)", r"/\1/*", path)
         path = re.sub(r"^(/files?)/boot.*", r"\1/*", path)
         found.add((row.method, path))
     return found
