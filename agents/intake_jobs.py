@@ -7,12 +7,12 @@ from typing import Any
 from agents import intake
 from agents.intake_client import IntakeClient
 from agents.selectors import agent_find
-from agents.watched import end_as, open_if_unknown
+from agents.watched import end_as, look, open_if_unknown
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import Work
 from ipxeready.jobs.watch import Watch
-from ipxeready.storage.jobs import BYTES, Running
+from ipxeready.storage.jobs import BYTES, ENDED, Running
 
 CONVERT = "image.convert"
 FINISH = "image.upload"
@@ -85,8 +85,11 @@ def ended(running: Running) -> None:
     about = running.job.about
     agent = agent_find(str(about.get("agent", "")))
     name = about.get("name")
-    if agent is None or not name:
+    if agent is None:
         running.fail(status=503, detail=_NOT_MADE)
+        return
+    job = look(running, agent)
+    if job is not None and job["state"] not in ENDED:
         return
     if end_as(running, agent, made=dict):
         return
@@ -98,7 +101,7 @@ def ended(running: Running) -> None:
     except ApplicationError:
         return
     image = next((each for each in images if each["name"] == name), None)
-    if str(name).lower() in making:
+    if name and str(name).lower() in making:
         return
     if image is not None and about.get("upload") not in waiting:
         running.finish({"name": image["name"], "size": image["size"]})

@@ -36,7 +36,8 @@ def test_a_file_is_uploaded_verified_listed_and_deleted(
     there = node.folder / source.name
     assert there.read_bytes() == source.read_bytes()
     listed = run("image", "list", "n1")
-    assert f"{source.name}  iso" in listed.out
+    (line,) = (row for row in listed.out.splitlines() if source.name in row)
+    assert line.split()[1:4] == ["iso", "12", "MiB"]
     assert source.name in str(run("image", "list", "n1", "--json").json["images"])
     assert run("image", "delete", "n1", source.name).code == 2  # nobody to ask
     gone = run("image", "delete", "n1", source.name, "gone.iso", "--yes")
@@ -119,3 +120,21 @@ def test_an_image_is_converted(source: Path, node: RealNode) -> None:
 def test_what_is_no_file_is_a_wrong_call(source: Path) -> None:
     assert run("image", "upload", "n1", str(source.parent)).code == 2
     assert run("image", "upload", "n1", str(source), "--name", "x.exe").code == 1
+
+
+def test_a_conversion_is_followed_over_the_nodes_job(
+    source: Path, node: RealNode
+) -> None:
+    stem = node.name()
+    subprocess.run(
+        ["qemu-img", "create", "-q", "-f", "qcow2", f"{stem}.qcow2", "2M"],
+        cwd=node.folder,
+        check=True,
+    )
+    run("image", "convert", "n1", f"{stem}.qcow2", f"{stem}_tpl_1.img")
+    (job,) = (
+        each
+        for each in run("jobs", "list", "--json").json
+        if each["kind"] == "image.convert"
+    )
+    assert job["state"] == "done"
