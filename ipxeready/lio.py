@@ -56,17 +56,19 @@ def _still_not() -> str | None:
 
 
 def _load() -> str | None:
-    release = os.uname().release
     missing = [name for name in _MODULES if not _loaded(name)]
-    if missing and not (
-        Path("/lib/modules", release).is_dir() and shutil.which("modprobe")
-    ):
+    if missing and not (_modules().is_dir() and shutil.which("modprobe")):
+        release = os.uname().release
         return f"this kernel ({release}) has no LIO, and no modules of it to load"
     for name in missing:
         words = _run("modprobe", "-q", name)
         if words is not None:
             return f"the kernel module {name} cannot be loaded{words}"
     return None
+
+
+def _modules() -> Path:
+    return Path("/lib/modules", os.uname().release)
 
 
 def _loaded(module: str) -> bool:

@@ -30,7 +30,7 @@ def disk_reset(node: Node, iqn: str, master: str, step: Step | None = None) -> C
     with node.log.about(RESET_DISK, iqn=iqn, master=source) as note:
         with node.changing():
             name = _free(node, iqn)
-            check_not_exported(node, node.backend.targets(), source)
+            check_not_exported(node, node.about(iqn, node.images.path(source)), source)
             node.reserve(name.lower())
         try:
             swap = Swap(node.images, name)

@@ -49,6 +49,26 @@ def test_a_cards_address_is_found_and_a_card_that_is_not_there_is_named() -> Non
         interface_address("eth77")
 
 
+@pytest.mark.parametrize(
+    ("why_not", "tgtd", "backend"),
+    [(None, True, "lio"), ("no LIO", True, "stgt"), ("no LIO", False, "files")],
+)
+def test_the_kernels_target_is_taken_first_then_a_tgtd_of_our_own(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    why_not: str | None,
+    tgtd: bool,
+    backend: str,
+) -> None:
+    monkeypatch.setattr(local.lio, "problem", lambda: why_not)
+    monkeypatch.setattr(local.shutil, "which", lambda name: name if tgtd else None)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    here = local.Here({"IPXE_ROOT": str(tmp_path)})
+    assert here.backend == backend
+    assert ("no LIO" in capsys.readouterr().out) is (backend == "files")
+
+
 def test_on_the_machines_card_disks_are_served_from_its_address(tmp_path: Path) -> None:
     here = local.Here(
         {

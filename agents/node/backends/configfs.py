@@ -296,8 +296,6 @@ def _session(info: str, initiator: str) -> Session | None:
     session: Session = {"initiator": initiator.lower(), "address": ""}
     for line in info.splitlines():
         words = line.split()
-        if "TSIH:" in words:  # counts up, where the ID before it is the first free one
-            session["id"] = words[words.index("TSIH:") + 1]
         if words[:1] == ["Address"] and len(words) > 1:
             session["address"] = words[1].strip("[]")
         elif words[:3] == ["LIO", "Session", "ID:"] and len(words) > 3:

@@ -35,7 +35,7 @@ from ipxeready.storage.sizes import SECTOR
 
 #: rtslib wants the kernel to keep reservations here, and fails where it is missing.
 _STATE = Path("/etc/target")
-_FOLDERS = (_STATE, _STATE / "pr", _STATE / "alua")
+_INSIDE = (_STATE / "pr", _STATE / "alua")
 #: What the kernel has room for in `udev_path`.
 _MAX_PATH = 511
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
@@ -57,8 +57,12 @@ def prepare() -> None:
     """Make rtslib usable: its folder, and its root."""
     rtslib = library()
     with said("set up LIO"):
-        for folder in _FOLDERS:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _STATE.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (
+            _INSIDE
+        ):  # for reservations that outlive a power cut, which no machine of ours makes
+            with contextlib.suppress(OSError):
+                folder.mkdir(mode=0o700, exist_ok=True)
         # The folder is the kernel's until the next reboot where others have targets already.
         warnings.filterwarnings("ignore", message="Cannot set dbroot")
         rtslib.RTSRoot()
