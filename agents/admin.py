@@ -15,7 +15,7 @@ from agents.health import agent_health
 from agents.healthlines import health_lines
 from agents.image_pages import image_urls
 from agents.models import Agent
-from ipxeready.actors import ADMINISTRATOR, Actor
+from ipxeready.actors import Actor
 from ipxeready.web.actors import actor_of
 from ipxeready.web.admin import FileBackedAdmin
 
@@ -101,14 +101,6 @@ class AgentAdmin(FileBackedAdmin):
         """The model's pages, and those of a node's images."""
         return [*image_urls(self), *super().get_urls()]
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Registering is for administrators, as in the service."""
-        return super().has_add_permission(request) and _administers(request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Removing is for administrators, as in the service."""
-        return super().has_delete_permission(request, obj) and _administers(request)
-
     def service_create(self, actor: Actor, data: dict[str, Any]) -> Agent:
         """Register the node."""
         return services.agent_register(
@@ -137,7 +129,3 @@ class AgentAdmin(FileBackedAdmin):
     def service_delete(self, actor: Actor, obj: Any) -> None:
         """Take the node out of the registry."""
         services.agent_delete(actor=actor, agent_id=obj.pk)
-
-
-def _administers(request: HttpRequest) -> bool:
-    return actor_of(request).may(ADMINISTRATOR)

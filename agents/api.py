@@ -86,7 +86,7 @@ class AgentDetail(ApiView):
     """GET, PUT, DELETE /agents/{id}."""
 
     serializer_class = AgentChangeSerializer
-    required_role = {"DELETE": ADMINISTRATOR}
+    required_role = {"PUT": ADMINISTRATOR, "DELETE": ADMINISTRATOR}
 
     @extend_schema(parameters=[OpenApiParameter("live", bool)], responses=_ANY)
     def get(self, request: Request, agent_id: str) -> Response:
@@ -143,6 +143,7 @@ class AgentProbe(ApiView):
     """POST /agents/probe."""
 
     serializer_class = ProbeSerializer
+    required_role = {"POST": ADMINISTRATOR}
 
     @extend_schema(request=ProbeSerializer, responses=_ANY)
     def post(self, request: Request) -> Response:

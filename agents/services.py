@@ -21,7 +21,7 @@ from agents.validators import (
 )
 from audit.services import record_quietly
 from ipxeready import index
-from ipxeready.actors import ADMINISTRATOR, OPERATOR, Actor
+from ipxeready.actors import ADMINISTRATOR, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unavailable
 from ipxeready.index import Transaction
 
@@ -85,11 +85,11 @@ def agent_update(
     enabled: bool | None = None,
     access: str | None = None,
 ) -> Agent:
-    """Change what is given; an empty token keeps the old one, towards another address for administrators only.
+    """Change what is given; an empty token keeps the old one.
 
     `access` holds for targets that are made from now on; those that are there keep theirs.
     """
-    actor.require(OPERATOR)
+    actor.require(ADMINISTRATOR)
     changes: dict[str, Any] = {}
     if base_url is not None:
         changes["base_url"] = check_base_url(base_url)
@@ -112,10 +112,6 @@ def agent_update(
                 f"the record {name} of config/agents.yml does not validate; mend it in the file first",
                 code="state.invalid",
             )
-        moved = changes.get("base_url", before.base_url) != before.base_url
-        if moved and not token and before.token:
-            # The old token would go to a place that its owner did not choose.
-            actor.require(ADMINISTRATOR)
         if role is not None:
             old = {"disk": before.role_disk, "cd": before.role_cd}
             kept = record.get("role")
@@ -172,8 +168,9 @@ def agent_probe(
     """Ask what is at an address; nothing is written but an audit line.
 
     An empty token with an id uses the stored one, and only towards the place it is stored for.
+    For administrators, as it is a step of registering and makes us call any address.
     """
-    actor.require(OPERATOR)
+    actor.require(ADMINISTRATOR)
     url = check_base_url(base_url)
     given = check_sent_token(token)
     name = str(agent_id).lower() if agent_id else None

@@ -22,7 +22,7 @@ from agents.selectors import agent_find, agent_get
 from agents.services import agent_update
 from agents.spread import spread
 from agents.validators import check_access
-from ipxeready.actors import OPERATOR, Actor
+from ipxeready.actors import ADMINISTRATOR, OPERATOR, Actor
 from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NodeRefused
 from ipxeready.index import ensure_fresh, writing
@@ -283,7 +283,7 @@ def agent_access_set(
     `{changed: [iqn], kept: [{iqn, reason}], failed: [{iqn, error}]}`: one that fails stops no other. A node that does
     not answer is Unavailable, and nothing was changed. With `off` this is the way back.
     """
-    actor.require(OPERATOR)
+    actor.require(ADMINISTRATOR)
     mode = check_access(access)
     agent = agent_get(agent_id)
     there = {target["iqn"] for target in NodeClient(agent).targets()}

@@ -8,6 +8,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from ipxeready.actors import ADMINISTRATOR
 from ipxeready.errors import Invalid
 from ipxeready.jobs.api import ACCEPTED, PREFER, LongView
 from ipxeready.web.pagination import AskedForPagination
@@ -171,6 +172,7 @@ class AgentAccessView(ApiView):
     """Who may log in to the targets of a node."""
 
     serializer_class = AgentAccessSerializer
+    required_role = ADMINISTRATOR
 
     @extend_schema(request=AgentAccessSerializer, responses={200: dict[str, Any]})
     def post(self, request: Request, agent_id: str) -> Response:

@@ -17,6 +17,8 @@ from ipxeready.users.choices import Role
 
 #: What a viewer may do on model pages; everything else changes something.
 _READING = "view"
+#: What only administrators change: people, and which storage nodes there are.
+_ADMINISTERED = frozenset({"users", "agents"})
 
 
 class OperatorManager(BaseUserManager["Operator"]):
@@ -63,13 +65,14 @@ class Operator(IndexedModel, AbstractBaseUser):
         return self.is_active and ROLES.index(self.role) >= ROLES.index(role)
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
-        """Viewers see, operators change; people are administrators' business."""
+        """Viewers see, operators change; people and the registry of nodes are administrators' business."""
         app, _dot, codename = perm.partition(".")
         if not self.is_active:
             return False
-        if app == "users":
+        reading = codename.startswith(_READING)
+        if app == "users" or (app in _ADMINISTERED and not reading):
             return self.may(Role.ADMINISTRATOR)
-        return self.may(VIEWER if codename.startswith(_READING) else Role.OPERATOR)
+        return self.may(VIEWER if reading else Role.OPERATOR)
 
     def has_perms(self, perm_list: Iterable[str], obj: object = None) -> bool:
         """Whether every one of these is allowed."""

@@ -79,7 +79,7 @@ def test_everybody_sees_the_nodes_and_nobody_a_token(
 def test_the_form_with_an_empty_token_keeps_it_and_the_comment(
     login: Callable[[str], Client], layout: Layout
 ) -> None:
-    client = login("operator")
+    client = login("administrator")
     digest = _digest(client.get(f"{LIST}node-1/change/").content)
     answer = client.post(
         f"{LIST}node-1/change/",
@@ -90,21 +90,21 @@ def test_the_form_with_an_empty_token_keeps_it_and_the_comment(
     assert registry(layout)["node-1"]["tags"] == ["storage", "stgt", "fast"]
     assert "# the big one" in layout.agents_yml.read_text()
     assert trail("agent.update")[0]["changed"] == ["tags"]
-    assert trail("agent.update")[0]["user"] == "opera"
+    assert trail("agent.update")[0]["user"] == "admin"
 
 
 def test_one_switch_of_the_role_leaves_the_other(
     login: Callable[[str], Client], layout: Layout
 ) -> None:
     form = {k: v for k, v in FORM.items() if k != "role_cd"}
-    assert login("operator").post(f"{LIST}node-1/change/", form).status_code == 302
+    assert login("administrator").post(f"{LIST}node-1/change/", form).status_code == 302
     assert registry(layout)["node-1"]["role"] == {"disk": True, "cd": False}
 
 
 def test_a_form_without_changes_writes_nothing(
     login: Callable[[str], Client], layout: Layout
 ) -> None:
-    assert login("operator").post(f"{LIST}node-1/change/", FORM).status_code == 302
+    assert login("administrator").post(f"{LIST}node-1/change/", FORM).status_code == 302
     assert layout.agents_yml.read_text() == FILE
     assert trail("agent.update") == []
 
@@ -119,17 +119,6 @@ def test_a_stale_form_is_refused(
     answer = client.post(f"{LIST}node-1/change/", {**FORM, "record_digest": digest})
     assert answer.status_code == 200
     assert layout.agents_yml.read_text() == edited
-
-
-def test_a_new_place_with_the_old_token_needs_an_administrator(
-    login: Callable[[str], Client], layout: Layout
-) -> None:
-    form = {**FORM, "base_url": "http://192.0.2.66:4840"}
-    answer = login("operator").post(f"{LIST}node-1/change/", form)
-    assert answer.status_code == 200
-    assert b"administrator" in answer.content
-    assert layout.agents_yml.read_text() == FILE
-    assert login("administrator").post(f"{LIST}node-1/change/", form).status_code == 302
 
 
 def test_what_the_service_refuses_is_an_error_of_the_form(
@@ -166,16 +155,6 @@ def test_others_do_not(
     assert client.get(f"{LIST}add/").status_code == 403
     assert client.post(f"{LIST}add/", {**FORM, "id": "node-2"}).status_code == 403
     assert client.post(f"{LIST}node-1/delete/", {"post": "yes"}).status_code == 403
+    changed = {**FORM, "tags": "x"}
+    assert client.post(f"{LIST}node-1/change/", changed).status_code == 403
     assert layout.agents_yml.read_text() == FILE
-
-
-def test_viewers_change_nothing(login: Callable[[str], Client], layout: Layout) -> None:
-    answer = login("viewer").post(f"{LIST}node-1/change/", {**FORM, "tags": "x"})
-    assert answer.status_code == 403
-    assert layout.agents_yml.read_text() == FILE
-
-
-def test_the_history_is_the_audit(login: Callable[[str], Client]) -> None:
-    answer = login("viewer").get(f"{LIST}node-1/history/")
-    assert answer.status_code == 302
-    assert answer["Location"] == "/admin/audit/operation/?q=node-1"

@@ -36,7 +36,7 @@ EXPECTED: dict[str, dict[str, tuple[int, int, int]]] = {
         "disk_add": (OK, OK, FORBIDDEN),
         "disk_delete": (OK, OK, FORBIDDEN),
         "access": (OK, OK, FORBIDDEN),
-        "node_access": (OK, OK, FORBIDDEN),
+        "node_access": (OK, FORBIDDEN, FORBIDDEN),
     },
     "agents.agent": {
         "changelist": (OK, OK, OK),

@@ -450,7 +450,8 @@ def test_a_cd_has_its_workers_access(
     assert secrets(layout) == {}
 
 
-def test_viewers_may_look_and_operators_may_set(
+def test_operators_set_it_for_workers_and_only_administrators_for_nodes(
+    api: APIClient,
     as_viewer: APIClient,
     as_operator: APIClient,
     stranger: APIClient,
@@ -462,7 +463,11 @@ def test_viewers_may_look_and_operators_may_set(
     for path, verb in (("/workers/pc1/access", "put"), ("/agents/n/access", "post")):
         assert getattr(stranger, verb)(path, {"access": "off"}).status_code == 401
         assert getattr(as_viewer, verb)(path, {"access": "off"}).status_code == 403
-        assert getattr(as_operator, verb)(path, {"access": "off"}).status_code == 200
+        assert getattr(api, verb)(path, {"access": "acl"}).status_code == 200
+    body = {"access": "off"}
+    assert as_operator.put("/workers/pc1/access", body).status_code == 200
+    assert as_operator.post("/agents/n/access", body).status_code == 403
+    assert as_viewer.get("/agents/n").json()["access"] == "acl"
     assert as_viewer.get("/workers/pc1").json()["access"] == "off"
 
 

@@ -21,12 +21,15 @@ Make = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def page(layout: Layout, administrator: Actor) -> Client:
-    """A browser of an operator."""
+    """A browser of an administrator."""
     user_create(
-        actor=administrator, username="oscar", password="correct horse", role="operator"
+        actor=administrator,
+        username="alma",
+        password="correct horse",
+        role="administrator",
     )
     client = Client()
-    form = {"username": "oscar", "password": "correct horse"}
+    form = {"username": "alma", "password": "correct horse"}
     assert client.post("/admin/login/", form).status_code == 302
     return client
 
