@@ -64,3 +64,4 @@ def test_an_upload_that_still_waits_was_not_finished(
     made = api.post("/agents/n/uploads", {"name": f"{node.name()}.iso"}).json()
     lost = _abandoned(intake_jobs.FINISH, upload=made["id"], name=made["name"])
     assert _ended(lost).state == "failed"
+    assert api.delete(f"/agents/n/uploads/{made['id']}").status_code == 200
