@@ -71,6 +71,10 @@ def rig(tmp_path: Path) -> Iterator[StgtRig]:
         pytest.param(
             "what_is_half_there_is_deleted_in_full", marks=pytest.mark.case(75)
         ),
+        pytest.param(
+            "a_kill_at_any_moment_is_mended_by_the_next_start",
+            marks=pytest.mark.case(75),
+        ),
         pytest.param("done_already_is_done", marks=pytest.mark.case(76)),
         pytest.param(
             "one_failure_does_not_stop_the_others_and_leaves_nothing",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import random
 import shutil
+import signal
 import statistics
 import threading
 import time
@@ -395,6 +398,46 @@ def case_what_is_half_there_without_an_image_is_swept_up_by_a_scan(rig: Rig) -> 
         os.unlink(rig.folder / f"{ONE}.img")
         assert rig.scan() == {"created": [], "skipped": []}, where
         assert rig.left() == [], where
+
+
+@behaviour(75)
+def case_a_kill_at_any_moment_is_mended_by_the_next_start(rig: Rig) -> None:
+    rig.image("win_tpl_v1.img", 2 * MIB, content=os.urandom(2 * MIB))
+    rig.disk(ONE, size=MIB)
+    with rig.session(ONE, ME) as session:
+        for number in range(8):
+            _killed(rig, after=random.uniform(0.02, 0.25) * rig.slowness)
+            rig.restart()
+            skipped = rig.skipped()
+            files = {n: s for n, (_, s) in rig.files().items() if "_tpl_" not in n}
+            for name, file in rig.targets().items():
+                assert files[file] == (MIB if name == ONE else 2 * MIB), number
+                assert rig.target(name)["luns"][0]["size"] == files[file]  # type: ignore[index]
+            for name in set(files) - set(rig.targets().values()):
+                assert "taken off on purpose" in skipped[name], number
+            session.reads()
+            for name in rig.targets():
+                if name != ONE:
+                    rig.delete(name, delete_file=True)
+            for name in set(files) - {f"{ONE}.img"}:
+                (rig.folder / name).unlink(missing_ok=True)
+            assert len(rig.left()) == (1 if rig.kind == protocol.STGT else 2), number
+
+
+def _killed(rig: Rig, *, after: float) -> None:
+    """Have another process make and delete disks, and kill it."""
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            for number in itertools.count():
+                rig.disk(f"pc-{number}.debian", master="win_tpl_v1.img")
+                if number:
+                    rig.delete(f"pc-{number - 1}.debian", delete_file=True)
+        os._exit(0)
+    time.sleep(after)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "it gave up by itself"
 
 
 @behaviour(76)

@@ -23,6 +23,7 @@ class LioRig(Rig):
 
     kind = "lio"
     port = 3260
+    slowness = 6.0  # an emulated processor
 
     def __init__(self, place: Path) -> None:
         self.tree = Tree(BASE)

@@ -34,6 +34,8 @@ class Rig(ABC):
     #: The target system, by its name in the protocol.
     kind: str
     port: int
+    #: How many times longer a step takes than on this machine.
+    slowness = 1.0
 
     def __init__(self, place: Path) -> None:
         self.place = place
