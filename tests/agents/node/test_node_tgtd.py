@@ -49,6 +49,15 @@ def test_each_message_of_a_real_tgtd_is_told_apart(stgt: Lab) -> None:
     assert (
         kind("new", "logicalunit", "--tid", "1", "--lun", "2", "-b", "/none") == REFUSED
     )
+    account = ("--user", "w")
+    run("new", "account", *account, "--password", "Abcdefghijkl")
+    run("bind", "account", "--tid", "1", *account)
+    assert kind("new", "account", *account, "--password", "Abcdefghijkm") == EXISTS
+    assert kind("bind", "account", "--tid", "1", *account) == EXISTS
+    assert kind("bind", "account", "--tid", "1", "--user", "nobody") == MISSING
+    assert kind("unbind", "account", "--tid", "1", "--user", "nobody") == MISSING
+    assert kind("delete", "account", "--user", "nobody") == MISSING
+    run("delete", "account", *account)
     assert stgt.tgtd
     with node_lab.session(stgt.tgtd, f"{BASE}:a"):
         assert kind("delete", "target", "--tid", "1") == ACTIVE
