@@ -18,6 +18,7 @@ from django.http import (
 )
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
@@ -54,6 +55,7 @@ _ABOUT: dict[str, Any] = {
     "agent": _("node"),
     "iqn": "IQN",
     "node_job": _("the node's job"),
+    "source": _("made from"),
     "master": _("master"),
     "size": _("size"),
 }
@@ -129,7 +131,7 @@ def _one(site: AdminSite, request: HttpRequest, job_id: str) -> HttpResponse:
         site,
         request,
         "jobs/job.html",
-        title=kinds.name_of(job.kind),
+        title=_kind(job),
         job=_seen(job),
         open=job.state not in ENDED,
         may_cancel=actor_of(request).may(OPERATOR),
@@ -187,7 +189,7 @@ def _seen(job: Job) -> dict[str, Any]:
     subject = [str(about[name]) for name in ("worker_id", "agent") if about.get(name)]
     return {
         "id": job.id,
-        "kind": kinds.name_of(job.kind),
+        "kind": _kind(job),
         "subject": " @ ".join(subject),
         "by": job.by,
         "state": job.state,
@@ -201,6 +203,10 @@ def _seen(job: Job) -> dict[str, Any]:
         "ended": _time(job.ended),
         "error": services.refusal_of(job)[1],
     }
+
+
+def _kind(job: Job) -> str:
+    return str(capfirst(kinds.name_of(job.kind)))
 
 
 def _far(job: Job) -> str:
