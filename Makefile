@@ -11,11 +11,12 @@ APT_TEST := qemu-system-x86 qemu-utils qemu-block-extra ipxe-qemu seabios ovmf l
 	xfsprogs btrfs-progs e2fsprogs gettext curl \
 	mmdebstrap fdisk mtools grub-efi-amd64-bin grub-pc-bin nginx-light systemd \
 	busybox-static cpio kmod
-APT_SCREENSHOTS := chromium fonts-dejavu-core fonts-wqy-zenhei
+# Chromium and what it writes with, Chinese too: the pages are tried and pictured in it.
+APT_BROWSER := chromium fonts-dejavu-core fonts-wqy-zenhei
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run install packages test test-deps test-lab lint format bench check i18n screenshots
+.PHONY: help run install packages test test-deps test-browser test-lab lint format bench check i18n screenshots
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,11 +36,15 @@ $(VENV)/.installed: requirements.lock | packages
 	@touch $@
 
 test-deps: install ## what the tests need besides
-	@deploy/apt-install $(APT_TEST)
+	@deploy/apt-install $(APT_TEST) $(APT_BROWSER)
 
-test: test-deps lint ## all tests: first the fast ones side by side, then the lab with real firmware
-	@$(BIN)/python -m pytest -n $(JOBS) -m "not lab"
+test: test-deps lint ## all tests: first the fast ones side by side, then the pages in a browser, then the lab with real firmware
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not lab and not browser"
+	@$(MAKE) --no-print-directory test-browser
 	@$(MAKE) --no-print-directory test-lab
+
+test-browser: test-deps ## the pages in Debian's Chromium, as users work with them
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m browser
 
 test-lab: test-deps ## real firmware and daemons in network namespaces (needs root)
 	@$(BIN)/python -m pytest -m lab
@@ -67,5 +72,5 @@ i18n: install ## bring the Chinese texts in line with the sources, compile them 
 	@$(BIN)/python manage.py translations
 
 screenshots: install ## pictures of every page for docs/screenshots
-	@deploy/apt-install $(APT_SCREENSHOTS)
+	@deploy/apt-install $(APT_BROWSER)
 	@$(BIN)/python -m tests.browser.screenshots

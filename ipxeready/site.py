@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from django.contrib import admin
@@ -12,14 +13,26 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
 from ipxeready import index
+from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER
 from ipxeready.jobs import pages
 from ipxeready.users.forms import OwnPasswordForm
+from ipxeready.web.actors import actor_of
 
 #: Problems shown above every page; the rest is counted.
 SHOWN_PROBLEMS = 5
 
-#: The areas in the order of daily use; others come after them.
-AREAS = ("workers", "agents", "jobs", "audit", "bootvars", "users")
+#: The areas above every page in the order of daily use: address, name, the role that may see it.
+AREAS: tuple[tuple[str, Any, str], ...] = (
+    ("admin:index", _("Dashboard"), VIEWER),
+    ("admin:workers_worker_changelist", _("Workers"), VIEWER),
+    ("admin:board", _("Board"), OPERATOR),
+    ("admin:agents_agent_changelist", _("Nodes"), VIEWER),
+    ("admin:jobs", _("Jobs"), VIEWER),
+    ("admin:audit_operation_changelist", _("Operations"), VIEWER),
+    ("admin:files", _("Files"), VIEWER),
+    ("admin:bootvars_setting_changelist", _("Settings"), VIEWER),
+    ("admin:users_operator_changelist", _("Users"), ADMINISTRATOR),
+)
 
 
 class ControlPlaneSite(admin.AdminSite):
@@ -39,19 +52,8 @@ class ControlPlaneSite(admin.AdminSite):
         context = super().each_context(request)
         if context["has_permission"]:
             context["file_problems"] = file_problems()
+            context["areas"] = areas(request)
         return context
-
-    def get_app_list(
-        self, request: HttpRequest, app_label: str | None = None
-    ) -> list[Any]:
-        """What this person may see, in the order of daily use."""
-        apps: list[Any] = super().get_app_list(request, app_label)
-        if app_label is None and self.has_permission(request):
-            # Jobs are files of their own and no rows of the index, so no model tells of them.
-            apps.append(pages.area())
-        last = len(AREAS)
-        ranks = {name: rank for rank, name in enumerate(AREAS)}
-        return sorted(apps, key=lambda app: ranks.get(app["app_label"], last))
 
     def get_urls(self) -> list[Any]:
         """Django's addresses, and those of the pages that belong to no model."""
@@ -83,6 +85,25 @@ class ControlPlaneSite(admin.AdminSite):
             template_name="registration/password_change_form.html",
             extra_context={**self.each_context(request), **(extra_context or {})},
         )(request)
+
+
+def areas(request: HttpRequest) -> list[dict[str, Any]]:
+    """The areas that this person may see; `current` is the one whose page, or a page below it, is shown."""
+    actor = actor_of(request)
+    found = []
+    for name, title, role in AREAS:
+        if not actor.may(role):
+            continue
+        with contextlib.suppress(NoReverseMatch):
+            found.append({"url": reverse(name), "title": title, "current": False})
+    # The longest address counts: all pages lie below the start page.
+    here = [area for area in found if request.path.startswith(area["url"])]
+    if here:
+        nearest = max(here, key=lambda area: len(area["url"]))
+        nearest["current"] = (
+            nearest["url"] != found[0]["url"] or request.path == nearest["url"]
+        )
+    return found
 
 
 def file_problems() -> list[str]:

@@ -79,27 +79,6 @@ def urls(site: AdminSite) -> list[URLPattern]:
     ]
 
 
-def area() -> dict[str, Any]:
-    """The entry in the site's list of areas, as Django describes a model there."""
-    address = reverse("admin:jobs")
-    return {
-        "name": _("Jobs"),
-        "app_label": "jobs",
-        "app_url": address,
-        "has_module_perms": True,
-        "models": [
-            {
-                "name": _("jobs"),
-                "object_name": "Job",
-                "admin_url": address,
-                "add_url": None,
-                "view_only": True,
-                "perms": {"view": True},
-            }
-        ],
-    }
-
-
 def _list(site: AdminSite, request: HttpRequest) -> HttpResponse:
     state = request.GET.get("state") or None
     try:

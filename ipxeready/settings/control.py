@@ -51,6 +51,8 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
+            # Every template shows text of others: nobody may forget to load the filter for it.
+            "builtins": ["ipxeready.web.tags"],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.template.context_processors.i18n",

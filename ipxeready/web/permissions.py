@@ -13,9 +13,14 @@ if TYPE_CHECKING:  # DRF's views import this module while they are being importe
     from rest_framework.views import APIView
 
 
+def role_needed(method: str, *, look: str = VIEWER, change: str = OPERATOR) -> str:
+    """The role for a method: `look` for what only reads, `change` for everything else."""
+    return look if method in SAFE_METHODS else change
+
+
 def needed_role(view: object, method: str) -> str:
     """The role for `method`: a view's `required_role` is one role or a mapping by method."""
-    default = VIEWER if method in SAFE_METHODS else OPERATOR
+    default = role_needed(method)
     wanted = getattr(view, "required_role", None)
     if isinstance(wanted, str):
         return wanted

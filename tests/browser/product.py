@@ -9,6 +9,7 @@ import subprocess
 import sys
 import urllib.parse
 import urllib.request
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from ipxeready.conf import REPOSITORY
 from tests.served import free_port
 
 PASSWORD = "correct horse battery"
+#: Who has which role.
+PEOPLE = {"administrator": "alice", "operator": "oscar", "viewer": "victor"}
 MASTERS = {"ubuntu_tpl_24.04.img": 48, "windows_tpl_11.img": 64}
 MIB = 1024 * 1024
 
@@ -42,6 +45,9 @@ class Product:
             "RANGE": "",
         }
         self.process: subprocess.Popen[str] | None = None
+        #: Cookies of who has logged in.
+        self.logins: dict[str, dict[str, str]] = {}
+        self._numbers = count(1)
 
     def start(self) -> None:
         """Start it and wait for the greeting; masters are there before."""
@@ -107,17 +113,19 @@ class Product:
         with urllib.request.urlopen(f"{self.url}/boot-vars?{query}", timeout=30):  # noqa: S310
             pass
 
+    def worker(self, stem: str = "pc") -> str:
+        """A new worker of one's own, without a disk; its id."""
+        number = next(self._numbers)
+        name = f"{stem}-{number}"
+        mac = f"52:54:00:bb:{number >> 8:02x}:{number & 255:02x}"
+        self.call("POST", "/workers", {"worker_id": name, "mac": mac})
+        return name
+
     def furnish(self) -> None:
         """Machines, disks, nodes and people as a small room has them."""
-        self.manage(
-            "user", "create", "alice", "--role", "administrator", stdin=f"{PASSWORD}\n"
-        )
-        self.manage(
-            "user", "create", "oscar", "--role", "operator", stdin=f"{PASSWORD}\n"
-        )
-        self.manage(
-            "user", "create", "victor", "--role", "viewer", stdin=f"{PASSWORD}\n"
-        )
+        for role, name in PEOPLE.items():
+            words = ("user", "create", name, "--role", role)
+            self.manage(*words, stdin=f"{PASSWORD}\n")
         for number in range(1, 9):
             self.boot(f"52:54:00:12:34:{number:02x}")
         for number, os_name in (

@@ -13,27 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from ipxeready.conf import REPOSITORY
+from tests.browser.chromium import LANGUAGES, NARROW, WIDE, launched
 from tests.browser.product import PASSWORD, Product
 
-CHROMIUM = "/usr/bin/chromium"
-#: Nothing leaves this machine.
-SWITCHES = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-)
 FOLDER = REPOSITORY / "docs" / "screenshots"
 LARGEST = 120_000
-WIDE, NARROW = 1280, 390
-LANGUAGES = {"en": "en-GB", "zh": "zh-CN"}
 
 #: Name of the picture and address of the page.
 PAGES = {
@@ -177,23 +164,17 @@ def looks(review: bool) -> Iterator[tuple[Look, list[str]]]:
 def take_all(product: Product, folder: Path, *, review: bool) -> list[str]:
     """Take all pictures; returns what was wrong."""
     faults: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=list(SWITCHES)
-        )
-        try:
-            for look, names in looks(review):
-                visit = Visit(browser, product, look, folder)
-                plain = review or look == Look(WIDE, "light", "en")
-                visit.login(picture=plain)
-                for name in names:
-                    visit.take(name, PAGES[name])
-                if plain:
-                    visit.broken_file()
-                visit.close()
-                faults += visit.faults
-        finally:
-            browser.close()
+    with launched() as browser:
+        for look, names in looks(review):
+            visit = Visit(browser, product, look, folder)
+            plain = review or look == Look(WIDE, "light", "en")
+            visit.login(picture=plain)
+            for name in names:
+                visit.take(name, PAGES[name])
+            if plain:
+                visit.broken_file()
+            visit.close()
+            faults += visit.faults
     return faults
 
 

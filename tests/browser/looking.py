@@ -1,0 +1,74 @@
+"""What every page must be, whatever is on it: usable by everybody, no wider than the window, in one language."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+_AXE = Axe()
+#: What breaks a page for somebody; the rest is taste.
+_GRAVE = frozenset({"serious", "critical"})
+_WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+def assert_accessible(page: Page) -> None:
+    """axe-core finds nothing serious or critical on the page as it stands now."""
+    options = {
+        "resultTypes": ["violations"],
+        "runOnly": {"type": "tag", "values": _WCAG},
+    }
+    found: dict[str, Any] = _AXE.run(page, options=options).response
+    grave = [
+        {
+            "rule": each["id"],
+            "help": each["help"],
+            "where": [node["html"][:200] for node in each["nodes"][:5]],
+        }
+        for each in found["violations"]
+        if each["impact"] in _GRAVE
+    ]
+    assert grave == [], f"{page.url}: {json.dumps(grave, indent=1, ensure_ascii=False)}"
+
+
+def assert_fits(page: Page) -> None:
+    """Nothing makes the page scroll sideways; what is wide scrolls in its own box."""
+    spare = page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    if spare <= 0:
+        return
+    wide = page.evaluate(
+        """() => [...document.querySelectorAll("body *")]
+            .filter((each) => each.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+            .slice(0, 5).map((each) => each.outerHTML.slice(0, 160))"""
+    )
+    raise AssertionError(f"{page.url} is {spare} pixels too wide: {wide}")
+
+
+#: Words that are the same in both languages: names, units, abbreviations.
+_SAME = re.compile(
+    r"[\w.:/@+=%*-]*[\d._:/@=-][\w.:/@+=%*-]*"  # names, addresses, numbers, files
+    r"|\b[A-Z][A-Z0-9]+s?\b"  # abbreviations
+)
+
+
+def english_words(page: Page, known: frozenset[str] = frozenset()) -> list[str]:
+    """English words that a Chinese page shows, beside `known` ones: text that was not translated.
+
+    What carries `lang`, `translate=no` or is code is data, not text of ours.
+    """
+    text: str = page.evaluate(
+        """() => {
+            const copy = document.body.cloneNode(true);
+            copy.querySelectorAll(
+                "[lang], [translate=no], code, pre, script, style, option[value=''], bdi, noscript, svg"
+            ).forEach((each) => each.remove());
+            return copy.textContent;
+        }"""
+    )
+    words = re.findall(r"[A-Za-z]{3,}", _SAME.sub(" ", text))
+    return sorted({word for word in words if word.lower() not in known})
