@@ -124,8 +124,17 @@ class Rig(ABC):
         return Unit(self.port, iqn_of(name), protocol.LUN_NUMBER[self.kind])
 
     def may_log_in(self, name: str, initiator: str, chap: Chap | None = None) -> bool:
-        """Whether a real initiator gets in."""
-        return initiators.may_log_in(self.unit(name), initiator, chap)
+        """Whether a real initiator gets in; it is out again when this returns."""
+
+        def inside() -> int:
+            target = self.target(name)
+            sessions = target["sessions"] if target else []
+            return sum(s["initiator"] == initiator for s in sessions)
+
+        before = inside()
+        may = initiators.may_log_in(self.unit(name), initiator, chap)
+        initiators.eventually(lambda: inside() <= before)
+        return may
 
     @contextlib.contextmanager
     def session(
