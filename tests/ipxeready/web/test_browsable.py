@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import requests
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
+from ipxeready.jobs.selectors import store
 from ipxeready.storage.paths import Layout
-from tests.nodes import RealNode, node
+from tests.nodes import BASE, RealNode, node
 
 __all__ = ["node"]
 
-#: Values for the names in paths; the records below exist.
-VALUES = {"worker_id": "pc1", "os": "debian", "agent_id": "n", "path": "boot"}
+#: Values for the names in paths; the records below exist, jobs and uploads where `filled` makes them.
+VALUES = {
+    "worker_id": "pc1",
+    "os": "debian",
+    "agent_id": "n",
+    "path": "boot",
+    "job_id": "0123456789abcdef",
+    "upload_id": "0123456789abcdef",
+}
 
 
 def _views(
@@ -40,8 +49,9 @@ ALL = sorted(dict(_views()).items())
 PATHS = [path for path, _ in ALL if not path.startswith(("/api/cp/", "/admin"))]
 
 
-def _filled(path: str) -> str:
-    return re.sub(r"<(\w+)>", lambda found: VALUES[found[1]], path)
+def _filled(path: str, **values: str) -> str:
+    known = {**VALUES, **values}
+    return re.sub(r"<(\w+)>", lambda found: known[found[1]], path)
 
 
 @pytest.fixture
@@ -52,6 +62,36 @@ def site(api: APIClient, layout: Layout, node: RealNode) -> APIClient:
     body = {"worker_id": "pc1", "mac": "52:54:00:00:00:01"}
     assert api.post("/workers", body).status_code == 201
     return api
+
+
+@pytest.fixture
+def filled(site: APIClient, node: RealNode) -> Callable[[str], str]:
+    """A path with the ids of what is there; a job or an upload is made for a path that names one."""
+
+    def fill(path: str) -> str:
+        if "<upload_id>" in path:
+            body = {"name": f"{node.name()}.img", "size": 512}
+            made = site.post("/agents/n/uploads", body)
+            return _filled(path, upload_id=made.json()["id"])
+        if "<job_id>" in path and path.startswith("/agents"):
+            master = node.image(f"{node.name()}_tpl_1.img")
+            made = requests.post(
+                f"{node.base_url}/lun/disk",
+                json={"iqn": f"{BASE}:{node.name()}.debian", "master": master.name},
+                headers={
+                    "Authorization": f"Bearer {node.token}",
+                    "Prefer": "respond-async",
+                },
+                timeout=10,
+            )
+            return _filled(path, job_id=made.json()["id"])
+        if "<job_id>" in path:
+            with store().new("lun.scan", by="alice") as running:
+                running.finish({"created": [], "skipped": []})
+            return _filled(path, job_id=running.job.id)
+        return _filled(path)
+
+    return fill
 
 
 def test_the_endpoints_are_found() -> None:
@@ -66,11 +106,12 @@ def test_the_endpoints_are_found() -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_browser_gets_a_page_and_everyone_else_json(
-    site: APIClient, path: str
+    site: APIClient, filled: Callable[[str], str], path: str
 ) -> None:
     view = dict(ALL)[path]
-    answer = site.get(_filled(path))
-    page = site.get(_filled(path), HTTP_ACCEPT="text/html,application/xhtml+xml,*/*")
+    address = filled(path)
+    answer = site.get(address)
+    page = site.get(address, HTTP_ACCEPT="text/html,application/xhtml+xml,*/*")
     assert "json" in answer["Content-Type"]
     assert page["Content-Type"].startswith("text/html"), page.content[:200]
     assert page.status_code == answer.status_code
@@ -144,21 +185,24 @@ ODD: list[Any] = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_body_of_another_shape_is_refused(site: APIClient, path: str) -> None:
+def test_a_body_of_another_shape_is_refused(
+    site: APIClient, filled: Callable[[str], str], path: str
+) -> None:
     view = dict(ALL)[path]
+    address = filled(path)
     for method in ("post", "put"):
         for body in ODD:
             if not hasattr(view, method) or (path.endswith("/scan") and not body):
                 continue
             answer = getattr(site, method)(
-                _filled(path), json.dumps(body), content_type="application/json"
+                address, json.dumps(body), content_type="application/json"
             )
             assert 400 <= answer.status_code < 500, (body, answer.content)
             assert list(answer.json()) == ["detail"]
         for text in (b"{", b"\xff", b"[1,", b'{"a": NaN}', b"[" * 100_000):
             if hasattr(view, method):
                 answer = getattr(site, method)(
-                    _filled(path), text, content_type="application/json"
+                    address, text, content_type="application/json"
                 )
                 assert answer.status_code == 400, (text, answer.content)
 
