@@ -11,15 +11,34 @@ OPERATOR = "operator"
 ADMINISTRATOR = "administrator"
 #: Weakest first; a role may do all that the ones before it may.
 ROLES = (VIEWER, OPERATOR, ADMINISTRATOR)
+_ARTICLES = {VIEWER: "a", OPERATOR: "an", ADMINISTRATOR: "an"}
+
+
+def weaker(one: str, other: str) -> str:
+    """The role of the two that may do less."""
+    return min(one, other, key=ROLES.index)
 
 
 @dataclass(frozen=True)
 class Actor:
-    """A person, a token, a shell or the firmware; `client` is the address the request came from."""
+    """A person, a token, a shell or the firmware; `client` is the address the request came from.
+
+    `via` is the personal token with which somebody acts: it acts for the person, and is not the person.
+    """
 
     name: str
     role: str
     client: str | None = None
+    via: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The name as the audit and lists have it: `ann (token laptop)`."""
+        return f"{self.name} ({self.via})" if self.via else self.name
+
+    def is_person(self, name: str) -> bool:
+        """Whether this is that person, logged in with a password and not a token of theirs."""
+        return self.name == name and not self.via
 
     def may(self, role: str) -> bool:
         """Whether this actor has at least `role`."""
@@ -29,7 +48,7 @@ class Actor:
         """Raise Forbidden unless the actor has at least `role`."""
         if not self.may(role):
             raise Forbidden(
-                f"{self.name} is a {self.role}; this needs the role {role}. "
+                f"{self.shown} is {_ARTICLES[self.role]} {self.role}; this needs the role {role}. "
                 "Ask an administrator to do it or to change your role."
             )
 

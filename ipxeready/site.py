@@ -6,7 +6,6 @@ import contextlib
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
@@ -15,8 +14,11 @@ from django.utils.translation import gettext_lazy as _
 from ipxeready import index
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER
 from ipxeready.jobs import pages
-from ipxeready.users.forms import OwnPasswordForm
-from ipxeready.web.actors import actor_of
+from ipxeready.users.backends import WAIT
+from ipxeready.users.forms import LoginForm, OwnPasswordForm
+from ipxeready.users.pages import urls as account_urls
+from ipxeready.users.services import first_password_holds
+from ipxeready.web.actors import actor_of, client_address
 
 #: Problems shown above every page; the rest is counted.
 SHOWN_PROBLEMS = 5
@@ -42,7 +44,7 @@ class ControlPlaneSite(admin.AdminSite):
     site_header = "ipxeready"
     index_title = _("Control plane")
     site_url = None
-    login_form = AdminAuthenticationForm
+    login_form = LoginForm
     empty_value_display = "-"
     #: The areas stand in one line above every page instead.
     enable_nav_sidebar = False
@@ -53,11 +55,14 @@ class ControlPlaneSite(admin.AdminSite):
         if context["has_permission"]:
             context["file_problems"] = file_problems()
             context["areas"] = areas(request)
+            context["first_password"] = first_password_holds(
+                str(request.user.get_username())
+            )
         return context
 
     def get_urls(self) -> list[Any]:
         """Django's addresses, and those of the pages that belong to no model."""
-        return [*pages.urls(self), *super().get_urls()]
+        return [*account_urls(), *pages.urls(self), *super().get_urls()]
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> Any:
         """The start page: the apps, and links to what is no model."""
@@ -77,14 +82,31 @@ class ControlPlaneSite(admin.AdminSite):
                 continue
         return found
 
+    def login(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        """Django's login; after too many failures 429 with the seconds to wait."""
+        response = super().login(request, extra_context)
+        wait = getattr(request, WAIT, 0)
+        if wait:
+            response.status_code = 429
+            response["Retry-After"] = str(wait)
+        return response
+
     def password_change(self, request: HttpRequest, extra_context: Any = None) -> Any:
         """One's own password, changed by the service."""
-        return PasswordChangeView.as_view(
+        return OwnPasswordView.as_view(
             form_class=OwnPasswordForm,
             success_url=reverse("admin:password_change_done", current_app=self.name),
             template_name="registration/password_change_form.html",
             extra_context={**self.each_context(request), **(extra_context or {})},
         )(request)
+
+
+class OwnPasswordView(PasswordChangeView):
+    """Django's page; its form also learns where the request comes from."""
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        """The address goes into the audit, and counts like a login's."""
+        return {**super().get_form_kwargs(), "client": client_address(self.request)}
 
 
 def areas(request: HttpRequest) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ _api: list[URLPattern | URLResolver] = [
     path("", include("audit.urls")),
     path("", include("bootvars.urls")),
     path("", include("ipxeready.jobs.urls")),
+    path("", include("ipxeready.users.urls")),
     path("", include("ipxeready.files.urls")),
     api_path("schema", SchemaView.as_view(), name="schema"),
 ]

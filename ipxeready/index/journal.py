@@ -61,7 +61,7 @@ def entry(actor: Actor, op: str, status: str, fields: dict[str, Any]) -> dict[st
     line: dict[str, Any] = {"ts": now(), "op": op, "status": status}
     if actor.client:
         line["client"] = actor.client
-    line["user"] = actor.name
+    line["user"] = actor.shown
     line.update({key: value for key, value in fields.items() if value is not None})
     return line
 

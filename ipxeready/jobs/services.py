@@ -119,7 +119,7 @@ def job_run(*, actor: Actor, work: Work, draw: Progress) -> Any:
 def _new(actor: Actor, work: Work) -> contextlib.AbstractContextManager[Running]:
     return store().new(
         work.kind,
-        by=actor.name,
+        by=actor.shown,
         about=work.about,
         key=work.key,
         unit=work.unit,

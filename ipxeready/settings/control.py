@@ -159,7 +159,7 @@ WHITENOISE_MAX_AGE = 300
 REST_FRAMEWORK = {
     **REST_FRAMEWORK,
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "ipxeready.web.authentication.BearerAuthentication",
+        "ipxeready.users.authentication.TokenAuthentication",
         "ipxeready.web.authentication.SessionAuthentication",
     ],
     "DEFAULT_RENDERER_CLASSES": [

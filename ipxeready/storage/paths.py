@@ -128,6 +128,16 @@ class Layout:
         return self.state / "node-pool.json"
 
     @property
+    def login_counters(self) -> Path:
+        """Failed logins, counted by all processes."""
+        return self.run / "login-counters"
+
+    @property
+    def token_use(self) -> Path:
+        """When each personal token was last used: the times of empty files."""
+        return self.run / "token-use"
+
+    @property
     def run(self) -> Path:
         """Sockets, stamps and pid files of running parts."""
         return self.state / "run"

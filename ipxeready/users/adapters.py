@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from django.utils import timezone
 
 from ipxeready.actors import ROLES
 from ipxeready.errors import Invalid
@@ -11,8 +15,11 @@ from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import YamlSource
 from ipxeready.storage.broken import RecordBroken
 from ipxeready.storage.paths import Layout
-from ipxeready.users.models import Operator
+from ipxeready.users.models import Operator, Token
 from ipxeready.users.validators import check_username, is_password_hash
+
+_TOKEN_ID = re.compile(r"[a-f][0-9a-f]{11}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class UsersFile(YamlSource):
@@ -20,7 +27,7 @@ class UsersFile(YamlSource):
 
     name = "users"
     top = "users"
-    models = (Operator,)
+    models = (Operator, Token)
     mode = 0o600
     default = b"users: {}\n"
 
@@ -29,9 +36,62 @@ class UsersFile(YamlSource):
         return layout.users_yml
 
     def rows(self, text: Any, key: str) -> list[IndexedModel]:
-        """One person a record."""
+        """One person a record, and the person's tokens."""
         data = text.value(key) or {}
-        return [operator_from(key, data)]
+        return [operator_from(key, data), *tokens_from(key, data)]
+
+
+def tokens_from(key: str, data: dict[str, Any]) -> list[Token]:
+    """The rows of a person's tokens; RecordBroken names the one that is wrong."""
+    tokens = data.get("tokens")
+    if tokens is None:
+        return []
+    if not isinstance(tokens, dict):
+        raise RecordBroken(f"tokens of {key}: must be a mapping by id")
+    return [_token(key, str(token_id), each) for token_id, each in tokens.items()]
+
+
+def _token(owner: str, token_id: str, data: Any) -> Token:
+    where = f"token {token_id} of {owner}"
+    if not isinstance(data, dict):
+        raise RecordBroken(f"{where}: must have name, role and sha256")
+    if not _TOKEN_ID.fullmatch(token_id):
+        raise RecordBroken(
+            f"{where}: the id must be 12 of 0-9, a-f, the first a letter"
+        )
+    name, role, digest = data.get("name"), data.get("role"), data.get("sha256")
+    if not isinstance(name, str) or not name:
+        raise RecordBroken(f"{where}: name must be a text")
+    if role not in ROLES:
+        raise RecordBroken(f"{where}: role must be one of {', '.join(ROLES)}")
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise RecordBroken(
+            f"{where}: sha256 must be 64 of 0-9, a-f; make tokens with `manage.py token create`"
+        )
+    return Token(
+        key=f"{owner}/{token_id}",
+        record=owner,
+        token_id=token_id,
+        username=owner,
+        name=name[:64],
+        role=role,
+        sha256=digest,
+        created=_time(where, "created", data),
+        expires=_time(where, "expires", data),
+    )
+
+
+def _time(where: str, field: str, data: dict[str, Any]) -> datetime | None:
+    text = data.get(field)
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        raise RecordBroken(
+            f"{where}: {field} must be a time such as 2027-01-31T12:00:00+08:00"
+        ) from None
+    return found if found.tzinfo else timezone.make_aware(found)
 
 
 def operator_from(key: str, data: dict[str, Any]) -> Operator:

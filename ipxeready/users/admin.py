@@ -24,6 +24,7 @@ class OperatorAdmin(FileBackedAdmin):
 
     source = "users"
     form = OperatorForm
+    change_form_template = "users/change_form.html"
     list_display = ("username", "role", "is_active")
     list_filter = ("role", "is_active")
     search_fields = ("username",)

@@ -15,10 +15,15 @@ class UsersConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the file, and the first administrator with the start."""
+        from django.contrib.auth.signals import user_logged_in, user_logged_out
+
         from ipxeready.index.sources import register
         from ipxeready.startup import at_start
+        from ipxeready.users import trail
         from ipxeready.users.adapters import UsersFile
         from ipxeready.users.services import first_administrator
 
         register(UsersFile())
+        user_logged_in.connect(trail.logged_in, dispatch_uid="ipxeready.login")
+        user_logged_out.connect(trail.logged_out, dispatch_uid="ipxeready.logout")
         at_start(first_administrator)

@@ -21,6 +21,28 @@ _READING = "view"
 _ADMINISTERED = frozenset({"users", "agents"})
 
 
+class Token(IndexedModel):
+    """A personal API token, as the record of its owner has it; never the token itself."""
+
+    #: Owner and id, as a copy by hand may give one id to two people.
+    key = models.CharField(max_length=128, primary_key=True)
+    token_id = models.CharField(max_length=32, db_index=True)
+    username = models.CharField(_("user name"), max_length=63, db_index=True)
+    name = models.CharField(_("name"), max_length=64)
+    role = models.CharField(_("role"), max_length=16, choices=Role)
+    sha256 = models.CharField(max_length=64)
+    created = models.DateTimeField(_("made"), null=True)
+    expires = models.DateTimeField(_("expires"), null=True)
+
+    class Meta:
+        verbose_name = _("token")
+        verbose_name_plural = _("tokens")
+        ordering = ("username", "name")
+
+    def __str__(self) -> str:
+        return f"{self.username}: {self.name}"
+
+
 class OperatorManager(BaseUserManager["Operator"]):
     """Looks people up; making them is the services' business."""
 

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from ipxeready.actors import ADMINISTRATOR
 from ipxeready.errors import NotFound
-from ipxeready.users.models import Operator
+from ipxeready.users.models import Operator, Token
 
 
 def users() -> QuerySet[Operator]:
@@ -19,6 +19,20 @@ def user_get(username: str) -> Operator:
     found = Operator.objects.filter(pk=username).first()
     if found is None:
         raise NotFound(f"there is no user {username}")
+    return found
+
+
+def tokens(username: str | None = None) -> QuerySet[Token]:
+    """Personal tokens by owner and name: all, or those of one person."""
+    found = Token.objects.order_by("username", "name")
+    return found if username is None else found.filter(username=username)
+
+
+def token_get(token_id: str) -> Token:
+    """The token with this id; NotFound when there is none."""
+    found = Token.objects.filter(token_id=token_id).first()
+    if found is None:
+        raise NotFound(f"there is no token {token_id[:63]!r}")
     return found
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import secrets
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -15,7 +17,7 @@ from ipxeready import index
 from ipxeready.actors import ADMINISTRATOR, SYSTEM, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
 from ipxeready.storage import atomic
-from ipxeready.users import selectors
+from ipxeready.users import selectors, throttle
 from ipxeready.users.models import Operator
 from ipxeready.users.validators import RESERVED, check_role, check_username
 
@@ -36,6 +38,12 @@ def _forget_first_login(username: str) -> None:
     """The file with the first password goes once that password is no more."""
     if username == FIRST_NAME:
         settings.IPXE_LAYOUT.first_login.unlink(missing_ok=True)
+
+
+def first_password_holds(username: str) -> bool:
+    """Whether this is the first administrator, with the password that lies in a file."""
+    first: Path = settings.IPXE_LAYOUT.first_login
+    return username == FIRST_NAME and first.exists()
 
 
 def _existing(tx: Any, username: str) -> dict[str, Any]:
@@ -105,7 +113,7 @@ def user_update(
 
 def user_set_password(*, actor: Actor, username: str, password: str) -> Operator:
     """Set a password: one's own, or as an administrator anybody's; ends the person's sessions."""
-    if actor.name != username:
+    if not actor.is_person(username):
         actor.require(ADMINISTRATOR)
     hashed = _hash(password, username)
     with index.writing(actor=actor, op="user.password") as tx:
@@ -118,12 +126,34 @@ def user_set_password(*, actor: Actor, username: str, password: str) -> Operator
 
 def user_end_sessions(*, actor: Actor, username: str) -> None:
     """Log a person out everywhere."""
-    if actor.name != username:
+    if not actor.is_person(username):
         actor.require(ADMINISTRATOR)
     with index.writing(actor=actor, op="user.logout") as tx:
         record = _existing(tx, username)
         tx.yaml("users").put(username, {**record, "nonce": secrets.token_urlsafe(16)})
         tx.log(op="user.logout", status="ok", user_changed=username)
+
+
+def logins_unlock(*, actor: Actor, username: str = "", address: str = "") -> int:
+    """Lift the wait after failed logins: everybody's, one person's, one address's; how many counts went."""
+    actor.require(ADMINISTRATOR)
+    if username:
+        selectors.user_get(username)
+    if address:
+        try:
+            address = str(ipaddress.ip_address(address))
+        except ValueError:
+            raise Invalid("must be an IP address", field="address") from None
+    gone = throttle.forget(username, address)
+    index.append_log(
+        actor=actor,
+        op="user.unlock",
+        status="ok",
+        user_changed=username or None,
+        address=address or None,
+        count=gone,
+    )
+    return gone
 
 
 def user_delete(*, actor: Actor, username: str) -> None:

@@ -10,8 +10,9 @@ from ipxeready.actors import ROLES
 from ipxeready.errors import Invalid
 
 #: Names that the audit gives to callers who are no people.
-RESERVED = frozenset({"token", "system", "firmware"})
+RESERVED = frozenset({"token", "system", "firmware", "anonymous"})
 
+_TOKEN_NAME = re.compile(r"[^\W_][\w .-]{0,39}")
 _USERNAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
@@ -31,6 +32,18 @@ def check_role(text: str) -> str:
     if text not in ROLES:
         raise Invalid(f"must be one of {', '.join(ROLES)}", field="role")
     return text
+
+
+def check_token_name(text: str) -> str:
+    """The name without blanks around it; Invalid when it breaks the rule."""
+    name = text.strip()
+    if not _TOKEN_NAME.fullmatch(name):
+        raise Invalid(
+            "must be 1 to 40 letters, digits, blanks, dots, underscores or hyphens, "
+            "and start with a letter or digit",
+            field="name",
+        )
+    return name
 
 
 def is_password_hash(text: object) -> bool:

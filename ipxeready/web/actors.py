@@ -32,4 +32,5 @@ def actor_of(request: Any) -> Actor:
     role = getattr(user, "role", None)
     if role not in ROLES:
         raise Unauthenticated("log in, or send Authorization: Bearer <token>")
-    return Actor(str(user.username), role, client_address(request))
+    via = str(getattr(user, "via", ""))
+    return Actor(str(user.username), role, client_address(request), via)

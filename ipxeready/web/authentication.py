@@ -21,11 +21,17 @@ class TokenUser:
 
     username: str = "token"
     role: str = ADMINISTRATOR
+    #: Which token of a person's: `token laptop`.
+    via: str = ""
     is_authenticated: bool = True
     is_anonymous: bool = False
     is_active: bool = True
     is_staff: bool = True
     is_superuser: bool = True
+
+    def __post_init__(self) -> None:
+        """Only administrators may do everything."""
+        object.__setattr__(self, "is_superuser", self.role == ADMINISTRATOR)
 
     @property
     def pk(self) -> str:
@@ -67,9 +73,18 @@ class BearerAuthentication(authentication.BaseAuthentication):
         scheme, _, given = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        if not token_matches(given.strip(), current_token()):
-            raise AuthenticationFailed("wrong token")
-        return TokenUser(), "token"
+        found = self.known(given.strip())
+        if found is None:
+            raise self.refuse(request)
+        return found, "token"
+
+    def known(self, given: str) -> TokenUser | None:
+        """Whose token this is, None when it is nobody's."""
+        return TokenUser() if token_matches(given, current_token()) else None
+
+    def refuse(self, request: Request) -> AuthenticationFailed:
+        """What is raised for a wrong token."""
+        return AuthenticationFailed("wrong token")
 
     def authenticate_header(self, request: Request) -> str:
         """What a 401 asks for."""

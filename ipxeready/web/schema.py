@@ -66,6 +66,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     """The token."""
 
     target_class = "ipxeready.web.authentication.BearerAuthentication"
+    match_subclasses = True
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:

@@ -977,6 +977,8 @@ BESIDE = {("GET", "/schema"), ("GET", "/jobs/*"), ("DELETE", "/jobs/*")}
 BESIDE |= {(method, f"/agents/*{path}") for method, path in BESIDE if "jobs" in path}
 #: The same of the agent: a job comes and goes.
 AGENT_BESIDE = {"/jobs/*", "/uploads/*", "/uploads/*/finish"}
+#: People come from commands and pages: tests/ipxeready/users/test_tokens.py.
+BESIDE |= {("GET", "/tokens"), ("POST", "/tokens"), ("DELETE", "/tokens/*")}
 #: An upload comes and goes too: tests/agents/test_images.py.
 BESIDE |= {
     ("GET", "/agents/*/uploads/*"),

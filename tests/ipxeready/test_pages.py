@@ -24,7 +24,7 @@ LANGUAGES = ("en", "zh-hans")
 #: What must never come out as it went in.
 MARKUP = "<b onclick='x'>\"&amp;</b>"
 
-OK, ELSEWHERE, FORBIDDEN, GONE = 200, 302, 403, 404
+OK, ELSEWHERE, FORBIDDEN, GONE, NO_METHOD = 200, 302, 403, 404, 405
 #: For each page of a model: administrator, operator, viewer.
 EXPECTED: dict[str, dict[str, tuple[int, int, int]]] = {
     "workers.worker": {
@@ -83,6 +83,11 @@ OTHERS = {
     "/admin/password_change/": (OK, OK, OK),
     "/admin/password_change/done/": (OK, OK, OK),
     "/admin/jsi18n/": (OK, OK, OK),
+    "/admin/account/": (OK, OK, OK),
+    "/admin/accounts/victor/": (OK, FORBIDDEN, OK),
+    "/admin/accounts/alice/": (OK, FORBIDDEN, FORBIDDEN),
+    "/admin/accounts/%3Cb%3E/": (GONE, FORBIDDEN, FORBIDDEN),
+    "/admin/account/tokens/": (NO_METHOD, NO_METHOD, NO_METHOD),
     "/admin/nothing/": (GONE, GONE, GONE),
     "/admin/workers/": (OK, OK, OK),
     "/admin/jobs/": (OK, OK, OK),

@@ -6,13 +6,14 @@ import stat
 
 import pytest
 import yaml
+from django.test import Client
 
 from ipxeready import index
 from ipxeready.actors import Actor
 from ipxeready.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from ipxeready.storage.paths import Layout
 from ipxeready.users import services
-from ipxeready.users.backends import FileBackend, Throttle
+from ipxeready.users.backends import FileBackend
 from ipxeready.users.models import Operator
 
 GOOD = "correct horse battery"
@@ -73,6 +74,22 @@ def test_the_file_with_the_first_password_goes_when_it_is_changed(
 ) -> None:
     actor = Actor("admin", "administrator")
     services.user_set_password(actor=actor, username="admin", password=GOOD)
+    assert not layout.first_login.exists()
+
+
+def test_pages_ask_for_another_first_password_until_there_is_one(
+    layout: Layout, root_admin: Operator
+) -> None:
+    client = Client()
+    password = layout.first_login.read_text().strip()
+    client.post("/admin/login/", {"username": "admin", "password": password})
+    words = "still the one that lies in state/first-login"
+    assert words in client.get("/admin/").content.decode()
+    form = {"old_password": password, "new_password1": GOOD, "new_password2": GOOD}
+    assert client.post("/admin/password_change/", form).status_code == 302
+    page = client.get("/admin/")
+    assert page.status_code == 200
+    assert words not in page.content.decode()
     assert not layout.first_login.exists()
 
 
@@ -219,46 +236,3 @@ def test_a_record_that_makes_no_sense_is_a_problem_that_says_what_to_do(
     assert "lower case" in found["Upper"]
     assert "must be one of" in found["rolls"]
     assert [user.pk for user in Operator.objects.all()] == ["admin"]
-
-
-def test_wrong_passwords_are_slowed_down_by_address() -> None:
-    throttle = Throttle()
-    for _ in range(3):
-        throttle.failed("192.0.2.1")
-    assert throttle.delay("192.0.2.1") == 0
-    for _ in range(100):
-        throttle.failed("192.0.2.1")
-    assert throttle.delay("192.0.2.1") == Throttle.MOST
-    assert throttle.delay("192.0.2.2") == 0
-    throttle.succeeded("192.0.2.1")
-    assert throttle.delay("192.0.2.1") == 0
-
-
-def test_the_throttle_forgets_addresses_rather_than_grow() -> None:
-    throttle = Throttle()
-    for number in range(Throttle.REMEMBERED + 50):
-        throttle.failed(str(number))
-    assert len(throttle._failures) == Throttle.REMEMBERED
-
-
-def test_those_who_guess_do_not_keep_all_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    throttle = Throttle()
-    for _ in range(10):
-        throttle.failed("192.0.2.1")
-    turned_away = []
-    waits = []
-
-    def sleep(seconds: float) -> None:
-        waits.append(seconds)
-        if len(waits) < Throttle.WAITING:
-            throttle.wait("192.0.2.1")
-        else:
-            turned_away.append(throttle.wait("192.0.2.1"))
-
-    monkeypatch.setattr("ipxeready.users.backends.time.sleep", sleep)
-    assert throttle.wait("192.0.2.1")
-    assert turned_away == [False]
-    assert throttle.wait("192.0.2.2")
-    assert len(waits) == Throttle.WAITING

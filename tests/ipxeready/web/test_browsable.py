@@ -27,6 +27,7 @@ VALUES = {
     "path": "boot",
     "job_id": "0123456789abcdef",
     "upload_id": "0123456789abcdef",
+    "token_id": "a0123456789b",
 }
 
 

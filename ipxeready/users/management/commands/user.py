@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import getpass
 import sys
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
-from ipxeready import index
-from ipxeready.actors import ADMINISTRATOR, ROLES, Actor
-from ipxeready.errors import ApplicationError
+from ipxeready.actors import ROLES
+from ipxeready.shell import Refused, ShellCommand, shell_actor
 from ipxeready.users import selectors, services
+from ipxeready.users.models import Operator
+from ipxeready.users.serializers import user_shown
 
 
-class Command(BaseCommand):
+class Command(ShellCommand):
     """List, create, change and delete people."""
 
-    help = "People who log in: list, create, role, password, enable, disable, logout, delete."
-    requires_system_checks = []
+    help = "People who log in: list, create, role, password, enable, disable, logout, unlock, delete."
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def arguments(self, parser: ArgumentParser) -> None:
         """One sub-command for each service."""
         commands = parser.add_subparsers(dest="what", required=True)
         commands.add_parser("list", help="show everybody")
         create = commands.add_parser(
-            "create", help="add a person; asks for the password"
+            "create",
+            help="add a person; asks for the password, or reads it from standard input",
         )
         create.add_argument("username")
         create.add_argument("--role", choices=ROLES, default=ROLES[0])
@@ -39,48 +38,96 @@ class Command(BaseCommand):
                 "set a password; asks for it, or reads it from standard input",
             ),
             ("enable", "let the person log in"),
-            ("disable", "do not let the person log in"),
+            ("disable", "do not let the person log in; tokens are dead at once"),
             ("logout", "end all sessions of the person"),
-            ("delete", "remove the person"),
+            ("delete", "remove the person, and the person's tokens"),
         ):
             commands.add_parser(name, help=text).add_argument("username")
+        unlock = commands.add_parser(
+            "unlock", help="lift the wait after failed logins, for everybody or for one"
+        )
+        unlock.add_argument("username", nargs="?", default="")
+        unlock.add_argument(
+            "--address",
+            default="",
+            help="only failures from there; with a person, this address is trusted from now on",
+        )
+        for each in commands.choices.values():
+            each.add_argument(
+                "--json", action="store_true", default=SUPPRESS, help="result as JSON"
+            )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        """Call the service; a refusal is one line."""
-        actor = Actor(f"shell:{getpass.getuser()}", ADMINISTRATOR)
-        name = str(options.get("username", "")).lower()
-        try:
-            index.ensure_fresh(wait=True)
-            match options["what"]:
-                case "list":
-                    for user in selectors.users():
-                        active = "" if user.is_active else " (disabled)"
-                        self.stdout.write(f"{user.username} {user.role}{active}")
-                case "create":
+    def run(self, options: dict[str, Any]) -> None:
+        """Call the service."""
+        actor = shell_actor()
+        name = str(options.get("username", "")).strip().lower()
+        match options["what"]:
+            case "list":
+                self._list()
+            case "create":
+                self._one(
                     services.user_create(
                         actor=actor,
                         username=name,
                         password=_password(),
                         role=options["role"],
                     )
-                case "role":
+                )
+            case "role":
+                self._one(
                     services.user_update(
                         actor=actor, username=name, role=options["role"]
                     )
-                case "password":
+                )
+            case "password":
+                # Whom it is for is checked first: nobody types a password for nothing.
+                selectors.user_get(name)
+                self._one(
                     services.user_set_password(
                         actor=actor, username=name, password=_password()
                     )
-                case "enable" | "disable" as word:
+                )
+            case "enable" | "disable" as word:
+                self._one(
                     services.user_update(
                         actor=actor, username=name, is_active=word == "enable"
                     )
-                case "logout":
-                    services.user_end_sessions(actor=actor, username=name)
-                case "delete":
-                    services.user_delete(actor=actor, username=name)
-        except ApplicationError as error:
-            raise CommandError(error.message) from error
+                )
+            case "logout":
+                services.user_end_sessions(actor=actor, username=name)
+                self._said(f"{name}: all sessions have ended", {"logged_out": name})
+            case "unlock":
+                gone = services.logins_unlock(
+                    actor=actor, username=name, address=options["address"]
+                )
+                self._said(f"{gone} counts of failures forgotten", {"forgotten": gone})
+            case "delete":
+                services.user_delete(actor=actor, username=name)
+                self._said(f"{name}: deleted", {"deleted": name})
+
+    def _list(self) -> None:
+        users = list(selectors.users())
+        self.emit([user_shown(user) for user in users])
+        self.table(
+            ("user", "role", "active", "tokens"),
+            [
+                (
+                    user.username,
+                    user.role,
+                    "yes" if user.is_active else "no",
+                    selectors.tokens(user.username).count(),
+                )
+                for user in users
+            ],
+        )
+
+    def _one(self, user: Operator) -> None:
+        state = "" if user.is_active else ", disabled"
+        self._said(f"{user.username}: {user.role}{state}", user_shown(user))
+
+    def _said(self, text: str, value: dict[str, Any]) -> None:
+        self.emit(value)
+        self.say(text)
 
 
 def _password() -> str:
@@ -89,5 +136,5 @@ def _password() -> str:
         return sys.stdin.readline().rstrip("\n")
     first = getpass.getpass("Password: ")
     if first != getpass.getpass("Again: "):
-        raise CommandError("the two passwords differ")
+        raise Refused("the two passwords differ; nothing was changed")
     return first
