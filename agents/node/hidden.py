@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
 from typing import Any
 
 from agents.node.folder import Folder
@@ -33,15 +34,19 @@ class HiddenFile:
             try:
                 file = os.open(
                     self._name,
-                    os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC,
+                    os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
                     dir_fd=folder,
                 )
             except FileNotFoundError:
                 return None
             except OSError as error:
                 raise self.broken(error.strerror or str(error)) from error
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for for ever
+                os.close(file)
+                raise self.broken("it is not a regular file")
             with os.fdopen(file, "rb") as stream:
-                mode = os.fstat(stream.fileno()).st_mode & 0o777
+                mode = status.st_mode & 0o777
                 if mode & ~self._mode & 0o077 and not self._mode & 0o077:
                     raise Unavailable(
                         f"{self.path} has mode {mode:04o}, so others may read the secrets in it. "

@@ -117,7 +117,7 @@ def upload_finish(request: HttpRequest, upload_id: str) -> HttpResponse:
     final = name or node.uploads.get(upload_id)["name"]
 
     def work(step: jobs.Step) -> Uploaded:
-        with node.log.about(FINISH, name=final):
+        with node.log.about(FINISH, name=final), node.claimed(final):
             return node.uploads.finish(upload_id, sha256=sha256, name=name, step=step)
 
     return jobs.respond(

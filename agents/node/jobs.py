@@ -333,7 +333,12 @@ class Jobs:
         for running in self.store.abandoned():
             job = running.job
             made = AT_RESTART.get(job.kind)
-            result = made(node, job) if made else None
+            try:
+                result = made(node, job) if made else None
+            except (TypeError, ValueError, AttributeError):
+                # A file that somebody edited must not keep the agent from its start.
+                logger.exception("job %s says something else than it should", job.id)
+                result = None
             if result is not None:
                 running.finish(result)
             else:

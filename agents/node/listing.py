@@ -8,6 +8,7 @@ from agents import protocol
 from agents.node import qemuimg
 from agents.node.folder import Entry
 from agents.node.runtime import Node
+from agents.node.swapping import Swap
 from agents.protocol import ImageDeleted, ImageFile, ImageList
 from ipxeready.errors import ApplicationError, Conflict, Invalid
 from ipxeready.storage import iqn as iqns
@@ -55,6 +56,7 @@ def image_delete(node: Node, name: str, *, master: bool = False) -> ImageDeleted
                 code="file.reading",
             )
         node.images.delete(name, entry.identity)
+        Swap(node.images, name).forget_old()
         note["freed"] = entry.allocated
         _forget(node, name)
     return {"deleted": name, "freed": entry.allocated}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from agents.node import rebuild
 from agents.node.backends.base import in_use
 from agents.node.existing import disk_target, put_back
@@ -12,6 +14,8 @@ from agents.node.services import check_not_exported, target_of
 from agents.node.swapping import Swap, unfinished
 from agents.protocol import Created
 from ipxeready.errors import ApplicationError
+
+logger = logging.getLogger(__name__)
 
 #: The job, and its operation in the log.
 RESET_DISK = "lun.reset"
@@ -35,6 +39,8 @@ def disk_reset(node: Node, iqn: str, master: str, step: Step | None = None) -> C
         try:
             swap = Swap(node.images, name)
             swap.forget_new()
+            # Of an earlier reset, whose clone is exported: it has had its day, and is nothing to go back to.
+            swap.forget_old()
             with node.reading(source):
                 made = node.images.clone(
                     source, swap.new, progress=step.add, total=step.turn
@@ -76,7 +82,11 @@ def _swapped(node: Node, iqn: str, swap: Swap, made: Made) -> Created:
         with put_back(node, export):
             swap.turn_back()
         raise
-    swap.forget_old()
+    try:
+        swap.forget_old()
+    except ApplicationError as error:
+        # The disk is reset all the same; the next reset, or the next start, removes it.
+        logger.warning("%s", error.message)
     return {
         "iqn": export.iqn,
         "backing": export.path,

@@ -95,6 +95,16 @@ class Node:
         """The image is made, or not."""
         self._making.discard(filename)
 
+    @contextlib.contextmanager
+    def claimed(self, filename: str) -> Iterator[None]:
+        """Nobody else gives a file that name for the length of the block; Conflict when somebody is at it."""
+        with self.changing():
+            self.reserve(filename.lower())
+        try:
+            yield
+        finally:
+            self.release(filename.lower())
+
     def making(self) -> list[str]:
         """The images that are being made right now."""
         return sorted(self._making.copy())

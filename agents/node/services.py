@@ -13,6 +13,7 @@ from agents.node.images import Made
 from agents.node.jobs import AT_RESTART, Step
 from agents.node.rebuild import restored
 from agents.node.runtime import Node
+from agents.node.swapping import Swap
 from agents.protocol import AccessRequest, Capabilities, Created, Deleted, Target
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
 from ipxeready.storage import iqn as iqns
@@ -236,6 +237,7 @@ def target_delete(
         node.exported.discard(iqn)
         if file is not None:
             node.images.delete(*file)
+            Swap(node.images, file[0]).forget_old()
             node.memory.set(iqn, off=False)
         if file is not None or not returns:
             access.forget(node, iqn)
@@ -424,6 +426,7 @@ def _delete_rest(node: Node, iqn: str, name: str, delete_file: bool) -> Deleted:
             raise Conflict(f"{entry.name} backs {other['iqn']}.", code="file.shared")
     entry = node.images.check_deletable(entry.name)
     node.images.delete(entry.name, entry.identity)
+    Swap(node.images, entry.name).forget_old()
     node.memory.set(iqn, off=False, cd=False)
     access.forget(node, iqn)
     return {"deleted": iqn, "delete_file": True}

@@ -22,22 +22,29 @@ class Swap:
         self.name = name
         self.new = f"{_NEW}{name}{_END}"
         self.old = f"{_OLD}{name}{_END}"
+        self._taken: tuple[int, int] | None = None
+        """The new image, from the moment that the old one was put aside for it by us."""
 
     def turn(self) -> None:
         """The image goes aside, the new one takes its name; a failure leaves the image where it was."""
+        new = self._identity(self.new)
         self._move(self.name, self.old)
+        self._taken = new
         try:
             self._move(self.new, self.name)
         except Exception:
-            self._move(self.old, self.name)
+            self.turn_back()
             raise
 
     def turn_back(self) -> None:
-        """The old image gets its name again; the new one goes. Harmless where nothing was turned."""
-        if self._identity(self.old) is None:
+        """The old image gets its name again; the new one goes. Harmless where we turned nothing: an old image that
+        was there before is not the one that was exported."""
+        if self._taken is None or self._identity(self.old) is None:
             return
-        self._remove(self.name)
+        if self._identity(self.name) == self._taken:
+            self._remove(self.name)
         self._move(self.old, self.name)
+        self._taken = None
 
     def restore(self) -> bool:
         """After a crash: the old image comes back where its name is free; whether it did."""
@@ -57,7 +64,7 @@ class Swap:
         self._remove(self.new)
 
     def forget_old(self) -> None:
-        """Remove the old image."""
+        """Remove the old image: the new one is exported, or the disk is deleted and must not come back at a start."""
         self._remove(self.old)
 
     def _identity(self, name: str) -> tuple[int, int] | None:
@@ -70,7 +77,7 @@ class Swap:
         return status.st_dev, status.st_ino
 
     def _move(self, source: str, destination: str) -> None:
-        """Rename without ever replacing: a second name first, then the first one goes."""
+        """Rename without ever replacing: a second name first, then the first one goes. What fails changes nothing."""
         with self._folder.handle() as folder:
             try:
                 os.link(
@@ -80,7 +87,12 @@ class Swap:
                     dst_dir_fd=folder,
                     follow_symlinks=False,
                 )
-                os.unlink(source, dir_fd=folder)
+                try:
+                    os.unlink(source, dir_fd=folder)
+                except OSError:
+                    with contextlib.suppress(OSError):
+                        os.unlink(destination, dir_fd=folder)
+                    raise
                 os.fsync(folder)
             except FileExistsError as error:
                 raise Conflict(

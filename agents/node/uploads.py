@@ -14,6 +14,7 @@ import json
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -397,13 +398,25 @@ def _open_data(folder: int, upload_id: str, flags: int = 0) -> int:
 
 def _read_note(folder: int, upload_id: str) -> Note | None:
     """The note, None where there is none (or none that we wrote)."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         file = os.open(_note_name(upload_id), flags, dir_fd=folder)
-        with os.fdopen(file, "rb") as stream:
-            return Note(**json.loads(stream.read()))
-    except (OSError, ValueError, TypeError):
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                return None
+            with os.fdopen(os.dup(file), "rb") as stream:
+                note = Note(**json.loads(stream.read()))
+        finally:
+            os.close(file)
+        protocol.check_upload(note.name)
+        if note.sha256 is not None:
+            protocol.check_sha256(note.sha256)
+    except (OSError, ValueError, TypeError, RecursionError, ApplicationError):
         return None
+    sound = type(note.offset) is int and note.offset >= 0
+    sound = sound and (note.size is None or type(note.size) is int)
+    sound = sound and isinstance(note.created, str) and isinstance(note.changed, str)
+    return note if sound else None
 
 
 def _shown(upload_id: str, note: Note) -> Upload:

@@ -168,7 +168,7 @@ def job_cancel(*, actor: Actor, job_id: str) -> Job:
 def refusal_of(job: Job) -> tuple[str | None, str]:
     """Why a job failed: the field that is at fault, if one is, and the words; both empty when it did not."""
     detail = (job.error or {}).get("detail")
-    if not isinstance(detail, dict):
+    if not isinstance(detail, dict) or not detail:
         return None, str(detail or "")
     if set(detail) == {"agent", "error"}:
         return None, f"node {detail['agent']}: {detail['error']}"

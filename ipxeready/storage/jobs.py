@@ -18,6 +18,7 @@ from typing import Any
 
 from ipxeready.errors import ApplicationError, NotFound, Unavailable
 from ipxeready.storage import atomic
+from ipxeready.storage.fingerprint import read_regular
 from ipxeready.storage.inflight import claim
 
 logger = logging.getLogger(__name__)
@@ -254,11 +255,12 @@ class JobStore:
 
     def _read(self, path: Path) -> Job | None:
         try:
-            data = json.loads(path.read_bytes())
+            data = json.loads(read_regular(path))
             known = {each.name for each in dataclasses.fields(Job)}
-            return Job(**{name: value for name, value in data.items() if name in known})
-        except (OSError, ValueError, TypeError, AttributeError):
+            job = Job(**{name: value for name, value in data.items() if name in known})
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             return None
+        return job if job.id == path.stem and _is_sound(job) else None
 
     def write(self, job: Job, *, durable: bool) -> None:
         """Replace the job's file; progress need not survive a power cut, an end must."""
@@ -276,6 +278,26 @@ class JobStore:
     def forget_wish(self, job_id: str) -> None:
         """The job has ended: nobody needs to ask any more."""
         self._wish(job_id).unlink(missing_ok=True)
+
+
+def _is_sound(job: Job) -> bool:
+    """Whether every field is of its kind: a file that somebody edited must stop nobody who reads the others."""
+    counts = (job.done, 0 if job.total is None else job.total)
+    texts = (job.kind, job.by, job.created, job.key or "", job.unit)
+    try:
+        for moment in (job.created, job.started, job.ended):
+            if moment is not None and datetime.fromisoformat(moment).tzinfo is None:
+                return False
+    except (ValueError, TypeError):
+        return False
+    return (
+        all(isinstance(text, str) for text in texts)
+        and all(type(count) is int for count in counts)
+        and isinstance(job.state, str)
+        and job.state in STATES
+        and isinstance(job.about, dict)
+        and (job.error is None or isinstance(job.error, dict))
+    )
 
 
 class Running:

@@ -148,7 +148,43 @@ def test_file_that_is_no_job_is_passed_over(store: JobStore) -> None:
     (store.folder / "20260101-000000-00000000.json").write_text("{")
     (store.folder / "20260101-000000-00000001.json").write_text("[]")
     (store.folder / "20260101-000000-00000002.json").write_text('{"id": 1}')
+    (store.folder / "20260101-000000-00000003.json").write_text("[" * 100_000)
+    os.mkfifo(store.folder / "20260101-000000-00000004.json")
     assert store.all() == []
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"id": "../../elsewhere"},
+        {"kind": ["x"]},
+        {"by": None},
+        {"about": "x"},
+        {"key": 5},
+        {"state": ["running"]},
+        {"state": "walking"},
+        {"done": "5"},
+        {"done": True},
+        {"total": 1.5},
+        {"created": 5},
+        {"created": "yesterday"},
+        {"created": "2026-01-01T00:00:00"},
+        {"started": "-"},
+        {"error": "x"},
+    ],
+    ids=str,
+)
+def test_file_that_somebody_edited_wrongly_stops_nobody_who_reads_the_others(
+    store: JobStore, field: dict[str, object]
+) -> None:
+    with store.new("disk", by="ann") as running:
+        running.start()
+        path = store.folder / f"{running.job.id}.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | field))
+        with store.new("disk", by="ann") as other:
+            assert store.unfinished() == store.all() == [other.job]
+    assert next(iter(store.abandoned())).job.id == other.job.id
+    store.prune(keep=0)
 
 
 def test_job_of_later_leaves_no_trace_when_it_is_over_at_once(store: JobStore) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -418,6 +420,19 @@ def test_a_secrets_file_that_cannot_be_trusted_is_said_and_never_overwritten(
     file.unlink()
     assert "no secret for" in lab.skipped()["worker-01.debian.img"]
     assert "worker-01.debian" not in lab.targets()
+
+
+@pytest.mark.parametrize("name", [".chap.json", ".targets.json"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_pipe_or_a_folder_in_the_place_of_our_files_is_said_and_holds_up_nobody(
+    files: Lab, name: str, make: Callable[..., None]
+) -> None:
+    files.disk("worker-01.debian", size=SIZE)
+    (files.folder / name).unlink(missing_ok=True)
+    make(files.folder / name, 0o600)
+    answer = _set(files, "chap", chap=SECRET)
+    assert answer.status_code == 503
+    assert f"{name} cannot be read: it is not a regular file" in answer.json()["detail"]
 
 
 @tgtd_only

@@ -450,6 +450,24 @@ def test_restart_ends_what_was_under_way_and_knows_what_was_done_after_all(
     assert ("job.recover", "done") in ops
 
 
+def test_job_that_says_nonsense_keeps_no_agent_from_its_start(node: Lab) -> None:
+    store = node.node.jobs.store
+    kinds = {
+        "lun.create_disk": {"iqn": 5},
+        "image.convert": {"name": ["x"]},
+        "upload.finish": {"name": {}, "upload": []},
+        "lun.reset": {},
+    }
+    left = []
+    for kind, about in kinds.items():
+        with store.new(kind, by="192.0.2.1", about=about) as running:
+            running.start()
+            left.append(running.job.id)
+    node.restart()
+    found = {each["id"]: each for each in node.client.get("/jobs").json()["jobs"]}
+    assert {found[job]["state"] for job in left} == {"failed"}
+
+
 @pytest.fixture
 def asked_to_end() -> Iterator[Callable[[], None]]:
     """Have the process asked to end."""

@@ -12,7 +12,7 @@ import pytest
 from agents.node import resetting, swapping
 from agents.node.backends.base import Export
 from agents.node.images import Images
-from ipxeready.errors import UpstreamFailed
+from ipxeready.errors import Conflict, UpstreamFailed
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, SIZE, Lab
 
@@ -213,3 +213,81 @@ def test_the_old_image_stays_until_the_clone_is_exported(
     assert lab.targets() == {}
     assert _beside(lab) == [swap.old]
     assert (lab.folder / swap.old).read_bytes().startswith(b"worn")
+
+
+def test_what_an_earlier_reset_left_never_takes_the_place_of_the_disk(
+    worn: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = worn.folder / f".reset-old.{IMAGE}.kept"
+    left.write_bytes(b"ancient".ljust(SIZE, b"\2"))
+    with monkeypatch.context() as patch:
+
+        def failing(name: str, *words: object, **where: object) -> None:
+            if name == left.name:
+                raise OSError(5, "Input/output error")
+            unlink(name, *words, **where)
+
+        unlink = os.unlink
+        patch.setattr(swapping.os, "unlink", failing)
+        refused = _reset(worn)
+    assert refused.status_code == 503  # type: ignore[attr-defined]
+    assert _content(worn).startswith(b"worn")
+    assert worn.targets() == {DISK: IMAGE}
+    assert _reset(worn).status_code == 200  # type: ignore[attr-defined]
+    assert _content(worn) == FRESH
+    assert _beside(worn) == []
+
+
+def test_a_turn_that_fails_at_its_first_step_undoes_nothing(
+    make_lab: Callable[..., Lab],
+) -> None:
+    lab = _worn(make_lab())
+    swap = swapping.Swap(Images(lab.folder), IMAGE)
+    (lab.folder / swap.old).write_bytes(b"ancient")
+    (lab.folder / swap.new).write_bytes(FRESH)
+    with pytest.raises(Conflict):
+        swap.turn()
+    swap.turn_back()
+    assert _content(lab).startswith(b"worn")
+    assert (lab.folder / swap.old).read_bytes() == b"ancient"
+
+
+def test_a_disk_is_reset_although_its_old_image_cannot_be_removed(
+    worn: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, unlink = f".reset-old.{IMAGE}.kept", os.unlink
+
+    def failing(name: str, *words: object, **where: object) -> None:
+        # The name that a link has just given it still goes, at the end only it stays.
+        if name == old and (worn.folder / IMAGE).exists() and _content(worn) == FRESH:
+            raise OSError(5, "Input/output error")
+        unlink(name, *words, **where)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(swapping.os, "unlink", failing)
+        assert _reset(worn).status_code == 200  # type: ignore[attr-defined]
+    assert _content(worn) == FRESH
+    assert _beside(worn) == [old]
+    worn.restart()
+    assert _content(worn) == FRESH
+    assert _beside(worn) == []
+
+
+@pytest.mark.parametrize("way", ["target", "rest", "image"])
+def test_a_deleted_disk_does_not_come_back_from_what_a_reset_left(
+    files: Lab, way: str
+) -> None:
+    worn = _worn(files)
+    (worn.folder / f".reset-old.{IMAGE}.kept").write_bytes(b"ancient".ljust(SIZE))
+    if way == "target":
+        worn.delete(DISK, delete_file="true")
+    else:
+        worn.delete(DISK)
+        if way == "rest":
+            worn.delete(DISK, delete_file="true")
+        else:
+            assert worn.client.delete(f"/images?name={IMAGE}").status_code == 200
+    worn.restart()
+    assert worn.targets() == {}
+    assert not (worn.folder / IMAGE).exists()
+    assert _beside(worn) == []

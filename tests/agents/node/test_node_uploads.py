@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -385,3 +386,35 @@ def test_a_refused_piece_is_told_why_over_a_real_connection(node: RealNode) -> N
     )
     assert answer.status_code == 409
     assert _send(node, "DELETE", f"/uploads/{made['id']}").status_code == 200
+
+
+def test_a_name_that_another_call_is_making_is_not_taken_meanwhile(
+    files: Lab,
+) -> None:
+    made = begin(files, "Worker-01.debian.img", size=512)
+    piece(files, made["id"], 0, bytes(512))
+    files.node.reserve("worker-01.debian.img")  # as a reset does, whose image is aside
+    refused = files.post(f"/uploads/{made['id']}/finish")
+    assert refused.status_code == 409
+    assert "being made by another call" in refused.json()["detail"]
+    files.node.release("worker-01.debian.img")
+    assert files.post(f"/uploads/{made['id']}/finish").status_code == 200
+    assert files.node.making() == []
+
+
+@pytest.mark.parametrize(
+    "field",
+    [{"name": "../x.img"}, {"offset": "0"}, {"offset": -1}, {"size": []}],
+    ids=str,
+)
+def test_a_note_that_somebody_edited_wrongly_is_no_upload(
+    files: Lab, field: dict[str, object]
+) -> None:
+    made = begin(files, size=512)
+    note = files.folder / f".{made['id']}.upload.json"
+    note.write_text(json.dumps(json.loads(note.read_text()) | field))
+    assert files.client.get("/uploads").json() == {"uploads": []}
+    assert files.post(f"/uploads/{made['id']}/finish").status_code == 404
+    note.unlink()
+    os.mkfifo(note)
+    assert files.client.get("/uploads").json() == {"uploads": []}
