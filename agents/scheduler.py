@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -97,17 +97,35 @@ def pick_disk_nodes(
     for own in own_nodes:
         best = min(
             fitting,
-            key=lambda agent: (
-                spare[agent.id] < 1,
-                agent.id not in own,
-                counts[agent.id],
-                agent.id,
+            key=lambda agent: preference(
+                agent.id, spare=spare[agent.id], own=own, count=counts[agent.id]
             ),
         )
         spare[best.id] -= 1
         counts[best.id] += 1
         picked.append(best)
     return picked
+
+
+def preference(
+    name: str, *, spare: float, own: Set[str], count: int
+) -> tuple[bool, bool, int, str]:
+    """The order in which fitting nodes are taken: rules 2 and 3 of `pick_disk_nodes`, least first."""
+    return spare < 1, name not in own, count, name
+
+
+def unfit(found: Capabilities) -> str:
+    """Why a node with these capabilities takes no empty disk, however small; empty when it does."""
+    if not found["empty_disk"]:
+        return "makes no empty disks"
+    return _full(found)
+
+
+def _full(found: Capabilities) -> str:
+    free, total = found["free_bytes"], found["total_bytes"]
+    if total and free < min(RESERVE, total // 50):
+        return f"is full ({format_size(max(free, 0))} free)"
+    return ""
 
 
 def _fitting(
@@ -195,7 +213,6 @@ def _judge(
 ) -> tuple[str, float]:
     """Why this node is passed over (empty when it is not), and how many whole disks fit now."""
     found = asked.capabilities
-    free, total = found["free_bytes"], found["total_bytes"]
     need = need_bytes or 0
     if master is not None:
         held = next((m for m in asked.masters if m["name"] == master), None)
@@ -204,11 +221,9 @@ def _judge(
         if not found["clone"]:
             return "cannot clone", 0
         need = 0 if found["reflink"] else max(need, held.get("size", 0))
-    elif not found["empty_disk"]:
-        return "makes no empty disks", 0
-    if total and free < min(RESERVE, total // 50):
-        return f"is full ({format_size(max(free, 0))} free)", 0
-    return "", free // need if need else math.inf
+    if words := unfit(found) if master is None else _full(found):
+        return words, 0
+    return "", found["free_bytes"] // need if need else math.inf
 
 
 def nowhere(

@@ -63,7 +63,7 @@ class SettingAdmin(FileBackedAdmin):
                     else _t("Unknown machines are no longer registered.")
                 )
                 self.message_user(request, text, messages.SUCCESS)
-            return HttpResponseRedirect(request.path)
+            return HttpResponseRedirect(_back(request))
         return TemplateResponse(
             request,
             "bootvars/settings.html",
@@ -75,3 +75,9 @@ class SettingAdmin(FileBackedAdmin):
                 "may_change": self.has_change_permission(request),
             },
         )
+
+
+def _back(request: HttpRequest) -> str:
+    """Where the switch was pressed: here, or above the list of workers."""
+    workers = reverse("admin:workers_worker_changelist")
+    return workers if request.POST.get("next") == workers else request.path

@@ -18,6 +18,8 @@ from workers.choices import State
 from workers.models import Binding, Disk, Worker
 from workers.validators import shown
 
+#: The value of `default_os` for workers that have none.
+NO_DEFAULT = "none"
 _ORDERINGS = ("worker_id", "hostname", "state", "default_os")
 #: Words of one search; each is a part of the query.
 _WORDS = 10
@@ -57,12 +59,15 @@ def _known_columns(value: str) -> None:
 
 
 class WorkerFilterSet(django_filters.FilterSet):
-    """By state, system, node, own access, whether there is a disk, and words in id, hostname or MAC."""
+    """By state, system, node, own access, default system, whether there is a disk, and words in id, hostname or MAC."""
 
     state = _choice(_("state"), State.values)
     os = _choice(_("system"), list(OSES), method="with_os")
     agent = django_filters.CharFilter(label=_("node"), method="on_agent")
     access = _choice(_("access"), list(ACCESS))
+    default_os = _choice(
+        _("default system"), [*OSES, NO_DEFAULT], method="with_default"
+    )
     has_disk = django_filters.CharFilter(
         label=_("has a disk"), method="with_disk", validators=[_is_boolean]
     )
@@ -82,6 +87,12 @@ class WorkerFilterSet(django_filters.FilterSet):
     ) -> QuerySet[Worker]:
         """Workers with a disk of that system."""
         return rows.filter(pk__in=Disk.objects.filter(os=value).values("worker_id"))
+
+    def with_default(
+        self, rows: QuerySet[Worker], name: str, value: str
+    ) -> QuerySet[Worker]:
+        """Workers that boot that system, or those without a default."""
+        return rows.filter(default_os="" if value == NO_DEFAULT else value)
 
     def on_agent(
         self, rows: QuerySet[Worker], name: str, value: str

@@ -2,39 +2,130 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from django import forms
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from agents.choices import AccessMode
+from agents.offers import Offer
 from ipxeready.storage.iqn import OSES
-from workers import selectors
-from workers.choices import MENU_DEFAULTS, DiskType
-from workers.models import Worker
+from ipxeready.storage.sizes import format_size
+from ipxeready.web.text import cut, visible
+from workers.choices import MENU_DEFAULTS
 
-if TYPE_CHECKING:  # Django's classes take a parameter in their stubs only
-    _ModelForm = forms.ModelForm[Worker]
-else:
-    _ModelForm = forms.ModelForm
+#: A choice of one thing that lies on nodes: words of a group, and its choices.
+Groups = list[tuple[Any, list[tuple[str, Any]]]]
+#: What lies on one node, in one choice; whoever has more types the name.
+_OFFERED = 300
+
+NONE = "none"
+EMPTY = "empty"
+MASTER = "master"
+IMAGE = "image"
 
 
-def _capitals(form: forms.BaseForm) -> None:
+class _Form(forms.Form):
     """Labels as Django writes those of model fields."""
-    for field in form.fields.values():
-        field.label = capfirst(field.label)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.label = capfirst(field.label)
 
 
-class WorkerForm(_ModelForm):
-    """Identity of a new worker; MAC and default boot of one that is there."""
+class _Groups(forms.Select):
+    """A choice in groups; a group without choices says why in its words and cannot be chosen from."""
 
-    mac = forms.CharField(label="MAC", max_length=100)
+    def optgroups(
+        self, name: str, value: list[str], attrs: dict[str, Any] | None = None
+    ) -> list[Any]:
+        """What was sent stays chosen, though no node offers it (any more)."""
+        found = super().optgroups(name, value, attrs)
+        known = {
+            str(option["value"]) for _name, options, _at in found for option in options
+        }
+        for sent in value:
+            if sent and sent not in known:
+                option = self.create_option(name, sent, visible(sent), True, len(found))
+                found.append((None, [option], len(found)))
+        return found
+
+
+def _offered(label: Any, **more: Any) -> forms.CharField:
+    """A field whose choices nodes offer: what comes is checked by the service, not against them."""
+    return forms.CharField(label=label, widget=_Groups(), **more)
+
+
+def _named(files: Sequence[Any], agent: str) -> list[tuple[str, Any]]:
+    return [
+        (
+            f"{agent}/{file['name']}",
+            f"{cut(visible(file['name']), 80)} ({format_size(file['size'])})",
+        )
+        for file in files[:_OFFERED]
+    ]
+
+
+def groups_of(offers: Sequence[Offer], kind: str, *, anywhere: bool) -> Groups:
+    """What the nodes have of `kind` (masters, images, isos), by node; with `anywhere` first by name alone.
+
+    A node that offers nothing says why in its heading.
+    """
+    found: Groups = [("", [("", "-")])]
+    by_name: dict[str, Any] = {}
+    for offer in offers:
+        for file in getattr(offer, kind):
+            by_name.setdefault(file["name"], file)
+    if anywhere and by_name:
+        files = [by_name[name] for name in sorted(by_name)]
+        found.append((_("any node: the best one is picked"), _named(files, "")))
+    for offer in offers:
+        files = sorted(getattr(offer, kind), key=lambda file: str(file["name"]))
+        reason = offer.no_cd if kind == "isos" else offer.no_disk
+        node = visible(offer.agent)
+        if reason and not files:
+            found.append((f"{node}: {cut(visible(reason), 120)}", []))
+        elif reason:
+            found.append((f"{node}: {cut(visible(reason), 120)}", _named(files, offer.agent)))  # fmt: skip
+        elif files:
+            found.append((node, _named(files, offer.agent)))
+    return found
+
+
+def place_of(value: str) -> tuple[str, str]:
+    """Node (empty: any) and name of what was chosen; a name alone is on any node."""
+    agent, slash, name = value.strip().partition("/")
+    return (agent, name) if slash else ("", agent)
+
+
+class IdentityForm(_Form):
+    """Step one of a new worker."""
+
+    worker_id = forms.CharField(label=_("id"), max_length=63)
+    mac = forms.CharField(
+        label="MAC",
+        max_length=100,
+        help_text=_("As the firmware shows it; with colons, hyphens or neither."),
+    )
     hostname = forms.CharField(
         label=_("hostname"),
         required=False,
         help_text=_("Leave it empty to use the worker's id."),
     )
+
+
+class MacForm(_Form):
+    """The MAC of a worker."""
+
+    mac = forms.CharField(label="MAC", max_length=100)
+
+
+class BootForm(_Form):
+    """What a worker boots."""
+
     default_os = forms.ChoiceField(label=_("default system"), required=False)
     menu_default = forms.ChoiceField(
         label=_("menu default"),
@@ -49,63 +140,106 @@ class WorkerForm(_ModelForm):
         help_text=_("0 waits for a key for ever; empty is the site's value."),
     )
 
-    class Meta:
-        model = Worker
-        fields = ("worker_id", "hostname", "default_os", "menu_default", "menu_timeout")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, systems: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _capitals(self)
-        worker = self.instance
-        if worker._state.adding:
-            return
-        macs = selectors.macs_of(worker.hostname)
-        if "mac" in self.fields:
-            self.fields["mac"].initial = macs[0] if macs else ""
-            # A worker whose binding was taken away by hand can still have its boot changed.
-            self.fields["mac"].required = bool(macs)
-        if "default_os" in self.fields:
-            there = [
-                disk.os for disk in selectors.disks_of(worker.pk) if not disk.status
-            ]
-            known = [worker.default_os] if worker.default_os else []
-            names = [os for os in OSES if os in {*there, *known}]
-            self.fields["default_os"].choices = [("", "-"), *((os, os) for os in names)]  # type: ignore[attr-defined]
+        choices = [("", "-"), *((os, os) for os in OSES if os in systems)]
+        self.fields["default_os"].choices = choices  # type: ignore[attr-defined]
 
 
-class DiskForm(forms.Form):
-    """A new system disk."""
+class DiskForm(_Form):
+    """A new system disk; for a new worker also none at all."""
 
+    type = forms.ChoiceField(label=_("content"), widget=forms.RadioSelect)
     os = forms.ChoiceField(label=_("system"), choices=[(os, os) for os in OSES])
-    type = forms.ChoiceField(label=_("made from"), choices=DiskType.choices)
-    name = forms.CharField(
-        label=_("master or image"),
-        required=False,
-        help_text=_(
-            "The file's name on the node: for a clone, for an image that was kept and for one that is renamed."
-        ),
-    )
     size = forms.CharField(
         label=_("size"),
         required=False,
-        help_text=_("For an empty disk: 40G, 512M, 1T or bytes."),
+        help_text=_("Of an empty disk: 40G, 512M, 1T or bytes."),
+    )
+    master = _offered(_("master"), required=False)
+    image = _offered(
+        _("image on a node"),
+        required=False,
+        help_text=_(
+            "A disk that was kept is taken as it is; another image is renamed to be this disk."
+        ),
     )
     disk_agent = forms.ChoiceField(
         label=_("node"),
         required=False,
-        help_text=_("Leave it empty to have the best one picked."),
+        help_text=_("For an empty disk, and for a master that may lie on any node."),
     )
     set_default = forms.BooleanField(
         label=_("boot this system by default"), required=False, initial=True
     )
 
-    def __init__(self, *args: Any, nodes: list[str], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        offers: Sequence[Offer],
+        best: str | None,
+        may_be_none: bool,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
-        _capitals(self)
-        self.fields["disk_agent"].choices = [("", "-"), *((n, n) for n in nodes)]  # type: ignore[attr-defined]
+        kinds: list[tuple[str, Any]] = [
+            (MASTER, _("clone of a master")),
+            (EMPTY, _("empty")),
+            (IMAGE, _("an image that lies on a node")),
+        ]
+        if may_be_none:
+            kinds.insert(0, (NONE, _("no disk yet")))
+        self.fields["type"].choices = kinds  # type: ignore[attr-defined]
+        self.fields["type"].initial = NONE if may_be_none else MASTER
+        masters = groups_of(offers, "masters", anywhere=True)
+        images = groups_of(offers, "images", anywhere=False)
+        self.fields["master"].widget.choices = masters
+        self.fields["image"].widget.choices = images
+        # What is chosen here need not be what the page offered: a node may have come meanwhile.
+        nodes = [offer.agent for offer in offers]
+        self.fields["disk_agent"].choices = [  # type: ignore[attr-defined]
+            ("", _("the scheduler picks: %(node)s now") % {"node": best} if best else _("the scheduler picks")),
+            *((name, cut(visible(name), 80)) for name in nodes),
+        ]  # fmt: skip
 
 
-class AccessForm(forms.Form):
+class GrowForm(_Form):
+    """How large a disk becomes."""
+
+    size = forms.CharField(
+        label=_("new size"),
+        help_text=_("The whole, such as 80G. A disk never becomes smaller."),
+    )
+
+
+class ResetForm(_Form):
+    """What a disk is reset to."""
+
+    master = _offered(_("master"), required=False)
+
+    def __init__(self, *args: Any, offers: Sequence[Offer], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        found: list[tuple[str, Any]] = [("", _("the one that it was made from"))]
+        for offer in offers:
+            found += [
+                (name.partition("/")[2], words)
+                for name, words in _named(offer.masters, "")
+            ]
+        self.fields["master"].widget.choices = found
+
+
+class CdForm(_Form):
+    """Which ISO becomes the install CD."""
+
+    iso = _offered("ISO")
+
+    def __init__(self, *args: Any, offers: Sequence[Offer], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        isos = groups_of(offers, "isos", anywhere=True)
+        self.fields["iso"].widget.choices = isos
+
+
+class AccessForm(_Form):
     """Who may log in to a worker's targets."""
 
     access = forms.ChoiceField(
@@ -123,12 +257,8 @@ class AccessForm(forms.Form):
         required=False,
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        _capitals(self)
 
-
-class NodeAccessForm(forms.Form):
+class NodeAccessForm(_Form):
     """Who may log in to the targets of a node."""
 
     access = forms.ChoiceField(label=_("access"), choices=AccessMode.choices)
@@ -139,17 +269,21 @@ class NodeAccessForm(forms.Form):
         required=False,
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        _capitals(self)
+
+class CdRemovalForm(_Form):
+    """How to detach a CD."""
+
+    force = forms.BooleanField(
+        label=_("cut off machines that are connected (they lose their disk at once)"),
+        required=False,
+    )
+    forget = forms.BooleanField(
+        label=_("take it off the ledger where its node does not answer"), required=False
+    )
 
 
-class RemovalForm(forms.Form):
+class RemovalForm(_Form):
     """How to delete."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        _capitals(self)
 
     delete_file = forms.BooleanField(
         label=_("delete the image files too (they cannot be brought back)"),

@@ -131,6 +131,14 @@ class Reloader:
         error = last["error"]
         return ReloadResult(error is None, error, coalesced=True)
 
+    def last(self) -> tuple[float, str | None] | None:
+        """When the last reload of this way began (seconds since 1970) and why it failed; None when there was none."""
+        stamp = self._read_stamp()
+        if stamp is None:
+            return None
+        ago = (time.monotonic_ns() - stamp["started"]) / 1e9
+        return time.time() - ago, stamp["error"]
+
     def _read_stamp(self) -> dict[str, Any] | None:
         try:
             stamp = json.loads(self._stamp.read_bytes())

@@ -70,6 +70,30 @@ def macs_of(hostname: str) -> list[str]:
     return list(rows.values_list("mac", flat=True))
 
 
+def macs_by_hostname(hostnames: list[str]) -> dict[str, list[str]]:
+    """The MACs bound to each of these hostnames."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for start in range(0, len(hostnames), PART):
+        rows = Binding.objects.filter(
+            hostname__in=hostnames[start : start + PART], effective=True
+        ).order_by("pk")
+        for hostname, mac in rows.values_list("hostname", "mac"):
+            found[hostname].append(mac)
+    return dict(found)
+
+
+def default_systems() -> set[str]:
+    """The systems that are somebody's default, with an empty word where somebody has none."""
+    rows = Worker.objects.order_by("default_os").values_list("default_os", flat=True)
+    return set(rows.distinct())
+
+
+def nodes_of_disks() -> set[str]:
+    """The nodes that the ledger names, whether or not the registry knows them."""
+    rows = Disk.objects.order_by("agent").values_list("agent", flat=True)
+    return set(rows.distinct())
+
+
 def bindings_named(hostname: str) -> list[Binding]:
     """The bindings that give this hostname."""
     return list(Binding.objects.filter(hostname=hostname).order_by("pk"))
@@ -127,6 +151,11 @@ def next_serial() -> int:
     bound = Binding.objects.aggregate(top=Max("serial"))["top"] or 0
     # A record that does not validate has its name all the same.
     return max(ledger, bound, *(serial(name) or 0 for name in broken_ids()), 0) + 1
+
+
+def next_worker_id() -> str:
+    """The id that a new worker is proposed: the next worker-NN."""
+    return f"worker-{next_serial():02d}"
 
 
 def broken_ids() -> list[str]:

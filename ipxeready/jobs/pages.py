@@ -95,7 +95,7 @@ def _list(site: AdminSite, request: HttpRequest) -> HttpResponse:
         request,
         "jobs/list.html",
         title=_t("Jobs"),
-        jobs=[_seen(job) for job in shown],
+        jobs=[seen(job) for job in shown],
         open=any(job.state not in ENDED for job in shown),
         states=[(name, _STATES[name]) for name in STATES],
         state=state,
@@ -111,7 +111,7 @@ def _one(site: AdminSite, request: HttpRequest, job_id: str) -> HttpResponse:
         request,
         "jobs/job.html",
         title=_kind(job),
-        job=_seen(job),
+        job=seen(job),
         open=job.state not in ENDED,
         may_cancel=actor_of(request).may(OPERATOR),
         about=_about(job),
@@ -132,7 +132,7 @@ def _cancel(site: AdminSite, request: HttpRequest, job_id: str) -> HttpResponse:
             request,
             "jobs/cancel.html",
             title=_t("Cancel this job?"),
-            job=_seen(job),
+            job=seen(job),
             open=job.state not in ENDED,
         )
     if request.method != "POST":
@@ -162,7 +162,7 @@ def _job(request: HttpRequest, job_id: str) -> Job:
         raise Http404 from None
 
 
-def _seen(job: Job) -> dict[str, Any]:
+def seen(job: Job) -> dict[str, Any]:
     """A job for a template."""
     about = job.about
     subject = [str(about[name]) for name in ("worker_id", "agent") if about.get(name)]

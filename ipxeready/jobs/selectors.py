@@ -43,6 +43,19 @@ def jobs(
     ]
 
 
+def unfinished_about(*, actor: Actor, worker_id: str) -> list[Job]:
+    """The jobs under way that are about this worker, alone or among others, newest first."""
+    actor.require(VIEWER)
+    return [job for job in store().unfinished() if worker_id in _workers(job.about)]
+
+
+def _workers(about: dict[str, Any]) -> set[str]:
+    """The workers that a job is about; `targets` are pairs of a worker and a node."""
+    found = [about.get("worker_id"), *(about.get("worker_ids") or [])]
+    found += [pair[0] for pair in about.get("targets") or [] if pair]
+    return {str(name) for name in found if name}
+
+
 def shown(job: Job) -> dict[str, Any]:
     """A job for callers: `cancelling` while it has been asked to end and has not."""
     told = job.public()

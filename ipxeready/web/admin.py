@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from ipxeready import index
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError, Conflict
-from ipxeready.index.models import IndexedRecord
+from ipxeready.index.selectors import record_digest
 from ipxeready.web.actors import actor_of
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -141,8 +141,7 @@ class FileBackedAdmin(_ModelAdmin):
         """Digest of the record's text, which tells whether a form is stale."""
         if not self.source or obj is None:
             return ""
-        found = IndexedRecord.objects.filter(source=self.source, key=obj.record).first()
-        return found.digest if found else ""
+        return record_digest(self.source, obj.record)
 
     def changeform_view(
         self,

@@ -48,7 +48,8 @@ def test_a_workers_page_says_what_holds_and_leads_to_the_choice(
     page: Client, pc: str
 ) -> None:
     text = page.get(f"/admin/workers/worker/{pc}/change/").content.decode()
-    assert f"<code>{BASE}:{pc}.debian</code> acl" in text
+    assert f"{BASE}:{pc}.debian</code>" in text
+    assert "<dt>Access</dt><dd>acl</dd>" in text
     assert f"/admin/workers/worker/{pc}/access/" in text
     page.post("/admin/agents/agent/n/change/", {**_node(page), "access": "off"})
     text = page.get(f"/admin/workers/worker/{pc}/change/").content.decode()

@@ -78,6 +78,8 @@ def test_records_are_whole_and_sorted_by_id(api: APIClient) -> None:
         ("agent=none", []),
         ("has_disk=true", ["pc-b", "pc-c"]),
         ("has_disk=0", ["pc-a"]),
+        ("default_os=ubuntu", ["pc-b"]),
+        ("default_os=none", ["pc-a", "pc-c"]),
         ("search=seat-3", ["pc-c"]),
         ("search=00:00:02", ["pc-a"]),
         ("search=00-00-03", ["pc-c"]),

@@ -17,7 +17,7 @@ from tests.ipxeready.jobs.helpers import Slow
 from tests.nodes import BASE, RealNode, node
 from tests.workers.helpers import ledger
 from tests.workers.stub import Stub, stub_node
-from workers import admin
+from workers.pages import common
 
 __all__ = ["node"]
 PASSWORD = "correct horse battery"
@@ -153,7 +153,7 @@ def test_a_disk_that_is_made_at_once_is_answered_as_ever(
     worker: Callable[..., dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(admin, "PATIENCE", 30.0)
+    monkeypatch.setattr(common, "PATIENCE", 30.0)
     node.register("n")
     name = node.name()
     worker(name)
@@ -166,7 +166,7 @@ def test_a_disk_that_is_made_at_once_is_answered_as_ever(
     # Refusals are still errors of the form, known before or told by the node.
     page = client.post(address, {**DISK, **_token(client)}).content.decode()
     assert "has a ubuntu disk already" in page
-    clone = {"os": "debian", "type": "master", "name": "none_tpl_.img"}
+    clone = {"os": "debian", "type": "master", "master": "n/none_tpl_.img"}
     given = {**clone, "disk_agent": "n", **_token(client)}
     page = client.post(address, given).content.decode()
     assert "node n: " in page
@@ -196,7 +196,7 @@ def test_a_disk_that_takes_long_leads_to_its_jobs_page(
     slow_node: tuple[Stub, threading.Event],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(admin, "PATIENCE", 0.2)
+    monkeypatch.setattr(common, "PATIENCE", 0.2)
     stub, begun = slow_node
     client = login("oscar")
     address = "/admin/workers/worker/pc1/disk/add/"

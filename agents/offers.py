@@ -1,0 +1,121 @@
+"""What the nodes have for a new disk or CD, and which one the scheduler would take: for people who choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.conf import settings
+
+from agents.intake_client import IntakeClient
+from agents.models import Agent
+from agents.nodes import words_of
+from agents.protocol import (
+    KIND_DISK,
+    KIND_ISO,
+    Capabilities,
+    ImageFile,
+    Master,
+)
+from agents.scheduler import preference, unfit
+from agents.selectors import agents as all_agents
+from agents.together import ask_all
+from ipxeready.actors import VIEWER, Actor
+from ipxeready.errors import ApplicationError
+
+#: Seconds that people wait for a node before they are told without it.
+_PATIENCE = 4.0
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One node: what lies on it, and why it takes no disk or no CD (empty where it does)."""
+
+    agent: str
+    no_disk: str = ""
+    no_cd: str = ""
+    #: It was asked and did not answer.
+    silent: bool = False
+    free: int | None = None
+    total: int | None = None
+    reflink: bool = False
+    masters: list[Master] = field(default_factory=list)
+    #: Disk images without a target.
+    images: list[ImageFile] = field(default_factory=list)
+    isos: list[ImageFile] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Said:
+    capabilities: Capabilities
+    masters: list[Master]
+    images: list[ImageFile]
+
+
+def offers(*, actor: Actor) -> list[Offer]:
+    """What each node of the registry has, asked side by side; one that is gone says why in its own entry."""
+    actor.require(VIEWER)
+    limit = min(_PATIENCE, float(settings.IPXE.agent_timeout))
+    nodes = list(all_agents())
+    answers = ask_all(
+        [agent for agent in nodes if agent.enabled],
+        lambda agent: _ask(agent, limit),
+        limit,
+    )
+    return [_offer(agent, answers.get(agent.id)) for agent in nodes]
+
+
+def best_for_empty(
+    found: list[Offer], own_nodes: set[str], disk_counts: Mapping[str, int]
+) -> str | None:
+    """The node that the scheduler takes for an empty disk that fits anywhere."""
+    able = [offer.agent for offer in found if not offer.no_disk]
+    return min(
+        able,
+        key=lambda name: preference(
+            name, spare=1, own=own_nodes, count=disk_counts.get(name, 0)
+        ),
+        default=None,
+    )
+
+
+def _ask(agent: Agent, limit: float) -> _Said:
+    client = IntakeClient(agent, timeout=limit)
+    said = client.capabilities()
+    masters = client.masters() if agent.role_disk else []
+    try:
+        images = client.images()["images"]
+    except ApplicationError:  # an agent of an older release
+        images = []
+    return _Said(said, masters, images)
+
+
+def _offer(agent: Agent, said: _Said | ApplicationError | None) -> Offer:
+    if said is None:
+        return Offer(agent.id, no_disk="is disabled", no_cd="is disabled")
+    if isinstance(said, ApplicationError):
+        words = words_of(said)
+        return Offer(agent.id, no_disk=words, no_cd=words, silent=True)
+    found = said.capabilities
+    no_cd = ""
+    if not agent.role_cd:
+        no_cd = "takes no install CDs (role.cd is false)"
+    elif not found["cd"]:
+        no_cd = f"has no CD drive (its backend is {found['backend']})"
+    return Offer(
+        agent.id,
+        no_disk=unfit(found)
+        if agent.role_disk
+        else "takes no disks (role.disk is false)",
+        no_cd=no_cd,
+        free=found["free_bytes"],
+        total=found["total_bytes"],
+        reflink=found["reflink"],
+        masters=said.masters,
+        images=[
+            image
+            for image in said.images
+            if image["kind"] == KIND_DISK and "target" not in image
+        ],
+        isos=[image for image in said.images if image["kind"] == KIND_ISO],
+    )
