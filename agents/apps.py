@@ -14,12 +14,14 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         """Make the registry known to the index."""
-        from agents import intake_jobs, jobs
+        from agents import intake_jobs, jobs, troubles
         from agents.adapters import AgentsSource
         from ipxeready.index import register
         from ipxeready.jobs.kinds import recover
+        from ipxeready.web.troubles import trouble_source
 
         register(AgentsSource())
+        trouble_source(troubles.sources)
         recover(jobs.DISK, jobs.disk_ended, name=_("disk on a node"))
         recover(jobs.SCAN, jobs.scan_ended, name=_("scan of a node"))
         recover(

@@ -1,4 +1,4 @@
-"""How a storage node is, as far as it can be told from here. Never called inside `index.writing()`."""
+"""How storage nodes are, as far as it can be told from here. Never called inside `index.writing()`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from django.conf import settings
 
-from agents import selectors
+from agents import known, selectors
 from agents.client import NodeClient
 from agents.models import Agent
+from agents.protocol import NodeHealth
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError, NodeRefused
@@ -25,20 +26,41 @@ def agent_health(
     """
     actor.require(VIEWER)
     agent = selectors.agent_get(agent_id)
+    return agents_health(actor=actor, agents=[agent], timeout=timeout)[agent.id]
+
+
+def agents_health(
+    *, actor: Actor, agents: list[Agent], timeout: float | None = None
+) -> dict[str, dict[str, Any]]:
+    """The same of many nodes by id, asked side by side within the one time limit; it is remembered (agents/known.py)."""
+    actor.require(VIEWER)
     limit = min(timeout or _limit(), _limit())
     began = time.monotonic()
-    answer = ask_all(
-        [agent], lambda node: NodeClient(node, timeout=limit).node_health(), limit
-    )[agent.id]
+
+    def ask(node: Agent) -> tuple[NodeHealth, float]:
+        health = NodeClient(node, timeout=limit).node_health()
+        return health, time.monotonic() - began
+
+    answers = ask_all(agents, ask, limit)
+    found = {
+        agent.id: _told(agent, answers[agent.id], time.monotonic() - began)
+        for agent in agents
+    }
+    known.note({agent.id: (agent, found[agent.id]) for agent in agents})
+    return found
+
+
+def _told(agent: Agent, answer: Any, seconds: float) -> dict[str, Any]:
     found: dict[str, Any] = {
         "agent": agent.id,
         "reachable": _reached(answer),
-        "seconds": round(time.monotonic() - began, 3),
+        "seconds": round(seconds, 3),
         "health": None,
     }
     if isinstance(answer, ApplicationError):
         return {**found, "error": _words(answer, agent)}
-    return {**found, "health": answer}
+    health, seconds = answer
+    return {**found, "seconds": round(seconds, 3), "health": health}
 
 
 def _reached(answer: object) -> bool:

@@ -9,8 +9,9 @@ from django.conf import settings
 
 from agents import seen
 from agents.selectors import agents
-from ipxeready import index
+from ipxeready import file_troubles, index
 from ipxeready.web.health import health_section
+from ipxeready.web.troubles import troubles
 from workers import dnsmasq_process
 
 
@@ -60,6 +61,8 @@ def nodes() -> list[dict[str, Any]]:
 
 
 def register() -> None:
-    """Add the sections to /healthz?verbose=1."""
+    """Add the sections to /healthz?verbose=1, and what is wrong with files to what is wrong."""
+    file_troubles.register()
+    health_section("troubles", lambda: [trouble.told() for trouble in troubles()])
     for name, section in (("files", files), ("dnsmasq", dnsmasq), ("nodes", nodes)):
         health_section(name, section)

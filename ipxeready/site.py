@@ -7,12 +7,13 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.views import PasswordChangeView
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseNotAllowed
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
 from ipxeready import index
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER
+from ipxeready.dashboard import dashboard
 from ipxeready.jobs import pages
 from ipxeready.users.backends import WAIT
 from ipxeready.users.forms import LoginForm, OwnPasswordForm
@@ -65,22 +66,10 @@ class ControlPlaneSite(admin.AdminSite):
         return [*account_urls(), *pages.urls(self), *super().get_urls()]
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        """The start page: the apps, and links to what is no model."""
-        context = {"links": self.links(), **(extra_context or {})}
-        return super().index(request, context)
-
-    def links(self) -> list[dict[str, Any]]:
-        """Other addresses worth knowing."""
-        found = []
-        for name, title in (
-            ("schema", _("OpenAPI description of the API")),
-            ("healthz", _("Health")),
-        ):
-            try:
-                found.append({"url": reverse(name), "title": title})
-            except NoReverseMatch:
-                continue
-        return found
+        """The start page."""
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(("GET", "HEAD"))
+        return dashboard(request)
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> Any:
         """Django's login; after too many failures 429 with the seconds to wait."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from agents.models import Agent
 from agents.protocol import CHAP, OFF, Chap
 from agents.selectors import agent_find
 from agents.selectors import agents as all_agents
 from ipxeready.actors import Actor
+from ipxeready.index.kept import Kept
 from ipxeready.index.writer import Transaction
 from workers import chap, selectors
 from workers.models import Cd, Disk, Worker
@@ -74,19 +75,46 @@ def noted(entry: dict[str, Any], mode: str) -> dict[str, Any]:
     return found
 
 
-def differences() -> list[str]:
-    """Targets whose access was last set to something else than what holds now, in words, by node."""
+class Differing(NamedTuple):
+    """A target whose access was last set to something else than what holds now."""
+
+    worker_id: str
+    agent: str
+    iqn: str
+    now: str
+    wanted: str
+
+    def words(self) -> str:
+        """It in short."""
+        name = self.iqn.rpartition(":")[2]
+        return f"{name}: {self.now} instead of {self.wanted}"
+
+
+def _find_differing() -> tuple[Differing, ...]:
     own = dict(selectors.workers().values_list("worker_id", "access"))
-    modes = {agent.id: agent for agent in all_agents()}
-    found: dict[str, list[str]] = defaultdict(list)
-    things: Iterable[Disk | Cd] = [*Disk.objects.all(), *Cd.objects.all()]
-    for thing in things:
-        mode = effective(own.get(thing.worker_id, ""), modes.get(thing.agent))
-        if thing.access != mode:
-            name = thing.iqn.rpartition(":")[2]
-            found[thing.agent].append(f"{name}: {thing.access} instead of {mode}")
+    agents = {agent.id: agent for agent in all_agents()}
+    found = []
+    for model in (Disk, Cd):
+        # Without the rows themselves: a room has tens of thousands, and hardly any differs.
+        things = model.objects.values_list("worker_id", "agent", "iqn", "access")
+        for worker_id, agent, iqn, now in things:
+            mode = effective(own.get(worker_id, ""), agents.get(agent))
+            if now != mode:
+                found.append(Differing(worker_id, agent, iqn, now, mode))
+    return tuple(found)
+
+
+#: Targets whose access is not what holds now.
+differing = Kept(_find_differing)
+
+
+def differences() -> list[str]:
+    """The same in words, by node."""
+    by_node: dict[str, list[str]] = defaultdict(list)
+    for each in differing():
+        by_node[each.agent].append(each.words())
     lines = []
-    for agent, words in sorted(found.items()):
+    for agent, words in sorted(by_node.items()):
         more = len(words) - _NAMED
         told = ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")
         lines.append(

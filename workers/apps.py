@@ -19,7 +19,8 @@ class WorkersConfig(AppConfig):
         from ipxeready.jobs.kinds import recover
         from ipxeready.startup import at_start, in_each_process
         from ipxeready.web.health import health_section
-        from workers import access, jobs, keeper, recovery
+        from ipxeready.web.troubles import trouble_source
+        from workers import access, jobs, keeper, recovery, troubles
         from workers.adapters import WorkersSource
         from workers.chapfile import ChapSecretsSource
         from workers.hostsfile import HostsSource
@@ -37,6 +38,7 @@ class WorkersConfig(AppConfig):
         recover(
             jobs.DELETION, recovery.deletion_ended, name=_("deletion of many workers")
         )
+        trouble_source(troubles.sources)
         health_section("differences", lambda: [*differences(), *access.differences()])
         if workers_on not in IN_USE:
             IN_USE.append(workers_on)

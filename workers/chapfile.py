@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from ipxeready.errors import Invalid
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import Fault, YamlSource
 from ipxeready.storage.broken import FileBroken, RecordBroken
+from ipxeready.storage.exposed import exposed
 from ipxeready.storage.paths import Layout
 from ipxeready.storage.yamlrecords import YamlText
 
@@ -87,11 +87,8 @@ class ChapSecretsSource(YamlSource):
 
     def _mode(self) -> list[Fault]:
         path = self.path(settings.IPXE_LAYOUT)
-        try:
-            mode = stat.S_IMODE(path.stat().st_mode)
-        except OSError:
-            return []
-        if not mode & 0o077:
+        mode = exposed(path)
+        if mode is None:
             return []
         return [
             Fault(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -12,7 +13,24 @@ from django.db import connection
 from audit.services import record_quietly
 from ipxeready.actors import Actor
 from ipxeready.index.writer import Transaction
+from workers import dnsmasq_process
 from workers.reload import Reloader, ReloadResult
+
+
+def not_seen() -> str | None:
+    """Why dnsmasq does not have what the hosts file says; None when it has, or nobody can tell."""
+    kind, value = settings.IPXE.dnsmasq_reload
+    layout = settings.IPXE_LAYOUT
+    if kind == "none":
+        return None
+    if kind == "command":
+        return Reloader(kind, value, layout).last_error()
+    try:
+        # One that was started after a failed reload has read the file.
+        with dnsmasq_process.find(Path(value)) as process:
+            return process.hosts_fault(layout.dhcp_hosts)
+    except dnsmasq_process.NotRunning as error:
+        return str(error)
 
 
 class Reloading:

@@ -70,6 +70,11 @@ class Reloader:
         except OSError as error:
             return ReloadResult(False, f"reload of dnsmasq failed: {error}")
 
+    def last_error(self) -> str | None:
+        """Why the last reload of this run of the machine failed; None when it went well or there was none."""
+        last = self._read_stamp()
+        return None if last is None else last["error"]
+
     def _shared(self, written: int) -> ReloadResult:
         self._lock.parent.mkdir(parents=True, exist_ok=True)
         end = time.monotonic() + _LOCK_LIMIT_S

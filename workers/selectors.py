@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import Max, QuerySet
+from django.db.models import Count, Max, QuerySet
 
+from agents.models import Agent
 from ipxeready.errors import NotFound
 from ipxeready.index.compiled import Compiled
+from ipxeready.index.kept import Kept
 from ipxeready.index.selectors import problems
 from workers.adapters import serial
+from workers.choices import State
 from workers.models import Binding, Cd, Disk, Worker
 
 #: Names in one question to the index.
@@ -205,8 +208,16 @@ def workers_on(agent: str) -> list[str]:
     return sorted({*disks, *cds})
 
 
-def differences() -> list[str]:
-    """Where ledger and hosts file do not belong together, in words; nothing is mended by itself."""
+class Apart(NamedTuple):
+    """What ledger and hosts file do not both know."""
+
+    unbound: dict[str, str]
+    """Hostname and id of workers to which no MAC is bound."""
+    strange: dict[str, str]
+    """Hostname and MAC of bindings that belong to no worker."""
+
+
+def _find_apart() -> Apart:
     named = dict(Worker.objects.order_by("pk").values_list("hostname", "worker_id"))
     bound = dict(
         Binding.objects.filter(effective=True)
@@ -214,19 +225,75 @@ def differences() -> list[str]:
         .order_by("-pk")
         .values_list("hostname", "mac")
     )
+    return Apart(
+        {name: worker for name, worker in named.items() if name not in bound},
+        {name: mac for name, mac in bound.items() if name not in named},
+    )
+
+
+#: Where ledger and hosts file do not belong together; nothing is mended by itself.
+apart = Kept(_find_apart)
+
+
+def differences() -> list[str]:
+    """The same in words."""
+    found = apart()
     unbound = [
         f"worker {worker_id} ({hostname}) has no MAC in dhcp-hosts.conf: no machine boots as "
         f"it. Bind one with PUT /workers/{worker_id}/mac, or delete the worker"
-        for hostname, worker_id in named.items()
-        if hostname not in bound
+        for hostname, worker_id in found.unbound.items()
     ]
     strange = [
         f"dhcp-hosts.conf binds {mac} to {hostname}, which is the hostname of no worker: it has "
         "no disk. Its next boot adds the record where registration is on, or remove the line"
-        for hostname, mac in bound.items()
-        if hostname not in named
+        for hostname, mac in found.strange.items()
     ]
     return [*unbound, *strange]
+
+
+class Counts(NamedTuple):
+    """How many workers there are, and of each sort."""
+
+    all: int
+    states: dict[str, int]
+    without_disk: int
+    without_default: int
+
+
+def _count() -> Counts:
+    by_state = Worker.objects.order_by("state").values_list("state")
+    states = dict(by_state.annotate(number=Count("pk")))
+    with_disk = Disk.objects.values("worker_id")
+    return Counts(
+        all=sum(states.values()),
+        states={state: states.get(state, 0) for state in State.values},
+        without_disk=Worker.objects.exclude(pk__in=with_disk).count(),
+        without_default=Worker.objects.filter(default_os="").count(),
+    )
+
+
+#: The numbers of workers.
+counts = Kept(_count)
+
+
+def under_way() -> QuerySet[Disk]:
+    """Disks that are being made or deleted, or were when something ended."""
+    return Disk.objects.exclude(status="").order_by("worker_id", "position")
+
+
+def _find_homeless() -> tuple[tuple[str, str, str], ...]:
+    known = Agent.objects.values("pk")
+    return tuple(
+        (worker_id, agent, iqn)
+        for model in (Disk, Cd)
+        for worker_id, agent, iqn in model.objects.exclude(agent__in=known)
+        .order_by("worker_id")
+        .values_list("worker_id", "agent", "iqn")
+    )
+
+
+#: Worker, node and IQN of disks and CDs whose node is not in the registry.
+homeless = Kept(_find_homeless)
 
 
 def workers_of(names: list[str]) -> list[Worker]:

@@ -12,3 +12,10 @@ class JobsConfig(AppConfig):
     name = "ipxeready.jobs"
     label = "jobs"
     verbose_name = _("Jobs")
+
+    def ready(self) -> None:
+        """Have what failed lately told with what else is wrong."""
+        from ipxeready.jobs import troubles
+        from ipxeready.web.troubles import trouble_source
+
+        trouble_source(troubles.sources)

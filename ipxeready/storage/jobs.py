@@ -118,6 +118,13 @@ class JobStore:
         found = [job for path in self._files() if (job := self._read(path))]
         return sorted(found, key=lambda job: (job.created, job.id), reverse=True)
 
+    def since(self, moment: datetime) -> list[Job]:
+        """Those made since then (local time), newest first; the names tell, so older ones are not read."""
+        first = f"{moment:%Y%m%d-%H%M%S}"
+        recent = [path for path in self._files() if path.name >= first]
+        found = [job for path in recent if (job := self._read(path))]
+        return sorted(found, key=lambda job: (job.created, job.id), reverse=True)
+
     def unfinished(self) -> list[Job]:
         """Those that have not ended, whether or not their owner lives, newest first; cheap when there are none."""
         paths = self._files()

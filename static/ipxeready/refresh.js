@@ -1,4 +1,5 @@
 // Renews the part of the page that says `data-refresh` (seconds) by the same part of the same page, until that says it no more.
+// `data-refresh-from` is another address that shows the part, `data-refresh-first` the seconds until the first time.
 const part = () => document.querySelector("[data-refresh]");
 
 async function renew() {
@@ -7,12 +8,14 @@ async function renew() {
   // Nobody looks: the page is renewed when somebody does.
   if (!document.hidden) {
     try {
-      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      const address = new URL(old.dataset.refreshFrom ?? location.href, location.href);
+      const answer = await fetch(address, { headers: { Accept: "text/html" } });
       if (answer.ok && !answer.redirected) {
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         const fresh = page.getElementById(old.id);
-        // Whoever is on a link or a button in it keeps it.
-        if (fresh && !old.contains(document.activeElement)) old.replaceWith(document.adoptNode(fresh));
+        // Whoever is on a link or a button in it, or marks text, keeps it.
+        const used = old.contains(document.activeElement) || !getSelection().isCollapsed;
+        if (fresh && !used) old.replaceWith(document.adoptNode(fresh));
       } else if (answer.redirected) {
         location.reload(); // logged out
         return;
@@ -25,4 +28,5 @@ async function renew() {
   if (next) setTimeout(renew, 1000 * Number(next.dataset.refresh));
 }
 
-setTimeout(renew, 1000 * Number(part()?.dataset.refresh ?? 1));
+const first = part();
+if (first) setTimeout(renew, 1000 * Number(first.dataset.refreshFirst ?? first.dataset.refresh));

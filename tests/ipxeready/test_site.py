@@ -208,8 +208,12 @@ def test_the_language_is_chosen_and_remembered() -> None:
 def test_a_broken_file_is_a_banner_on_every_page(layout: Layout) -> None:
     client = login("victor")
     layout.workers_yml.write_text("workers: [\n")
-    page = client.get("/admin/").content.decode()
+    page = client.get("/admin/jobs/").content.decode()
     assert "file-problems" in page
+    assert str(layout.workers_yml) in page
+    # The start page has it among all that is wrong.
+    page = client.get("/admin/").content.decode()
+    assert "1 file cannot be read" in page
     assert str(layout.workers_yml) in page
     assert "file-problems" not in Client().get("/admin/login/").content.decode()
 
