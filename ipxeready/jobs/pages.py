@@ -81,7 +81,7 @@ def urls(site: AdminSite) -> list[URLPattern]:
 
 def under_way() -> list[dict[str, Any]]:
     """The jobs that have not ended, newest first, as the list shows them."""
-    return [_seen(job) for job in selectors.store().unfinished()]
+    return [seen(job) for job in selectors.store().unfinished()]
 
 
 def _list(site: AdminSite, request: HttpRequest) -> HttpResponse:
