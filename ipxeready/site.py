@@ -20,6 +20,7 @@ from ipxeready.users.forms import LoginForm, OwnPasswordForm
 from ipxeready.users.pages import urls as account_urls
 from ipxeready.users.services import first_password_holds
 from ipxeready.web.actors import actor_of, client_address
+from workers.pages import board
 
 #: Problems shown above every page; the rest is counted.
 SHOWN_PROBLEMS = 5
@@ -63,7 +64,12 @@ class ControlPlaneSite(admin.AdminSite):
 
     def get_urls(self) -> list[Any]:
         """Django's addresses, and those of the pages that belong to no model."""
-        return [*account_urls(), *pages.urls(self), *super().get_urls()]
+        return [
+            *account_urls(),
+            *pages.urls(self),
+            *board.urls(),
+            *super().get_urls(),
+        ]
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> Any:
         """The start page."""

@@ -12,7 +12,7 @@ from agents.nodes import words_of
 from agents.protocol import Chap
 from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Invalid
-from ipxeready.jobs.watch import Watch, cancelled_before
+from ipxeready.jobs.watch import Watch, cancelled_before, cancelled_with
 from workers.validators import check_id, check_worker_id
 
 #: Items of one request.
@@ -70,6 +70,15 @@ def left_alone(watch: Watch) -> ApplicationError | None:
     if watch.cancelled():
         return cancelled_before()
     return not_tried() if ending() else None
+
+
+def answered(answer: dict[str, Any], watch: Watch) -> dict[str, Any]:
+    """The answer of a batch; Cancelled with it when that is why something was not tried."""
+    words = cancelled_before().message
+    left = sum(item["error"] == words for item in answer["failed"])
+    if left and watch.cancelled():
+        raise cancelled_with(answer, left)
+    return answer
 
 
 class Count:

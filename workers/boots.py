@@ -9,6 +9,8 @@ from typing import Any
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.index import writing
+from ipxeready.jobs.watch import NOBODY, Watch
+from workers.batch_items import left_alone
 from workers.services import UNSET, worker_boot_set
 
 #: Workers in one write: others get their turn in between.
@@ -31,12 +33,16 @@ def workers_boot_set(
     menu_default: Any = UNSET,
     menu_timeout: Any = UNSET,
     progress: Callable[[int, int], None] | None = None,
+    watch: Watch = NOBODY,
 ) -> BootsSet:
     """`worker_boot_set` for each worker; one that is refused does not hold up the others."""
     actor.require(OPERATOR)
     done = BootsSet()
     for start in range(0, len(worker_ids), _PART):
         part = worker_ids[start : start + _PART]
+        if (left := left_alone(watch)) is not None:
+            done.failed += [(worker_id, left) for worker_id in part]
+            continue
         with writing(actor=actor, op="worker.boot.set"):
             succeeded: list[str] = []
             for worker_id in part:

@@ -16,13 +16,13 @@ from agents.selectors import agent_get
 from agents.watched import reset_disk
 from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, Actor
-from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
 from ipxeready.index import writing
 from ipxeready.jobs.watch import NOBODY, Watch
 from ipxeready.storage.inflight import claim
 from ipxeready.storage.sizes import parse_size
 from workers import selectors
+from workers.batch_items import left_alone
 from workers.choices import DiskType
 from workers.ledger import disk_change
 from workers.models import Disk
@@ -116,6 +116,7 @@ def disks_change(
     worker_ids: Sequence[str],
     change: Callable[[str], object],
     progress: Callable[[int, int], None] | None = None,
+    watch: Watch = NOBODY,
 ) -> Changed:
     """`change` for each worker in turn; one that is refused does not hold up the others.
 
@@ -124,8 +125,8 @@ def disks_change(
     done = Changed()
     for at, worker_id in enumerate(worker_ids, 1):
         try:
-            if ending():
-                raise not_tried()
+            if (left := left_alone(watch)) is not None:
+                raise left
             change(worker_id)
         except ApplicationError as error:
             done.failed.append((worker_id, error))

@@ -9,8 +9,9 @@ from agents.watched import open_if_unknown
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import Work
-from ipxeready.jobs.watch import LeftOpen, Watch, cancelled_before, cancelled_with
+from ipxeready.jobs.watch import LeftOpen, Watch
 from ipxeready.storage.jobs import BYTES
+from workers.batch_items import answered
 from workers.batches import batch_check, disk_batch
 from workers.changing import disk_reset, reset_check
 from workers.disks import UNSETTLED, DiskSpec, disk_check, disk_create
@@ -86,7 +87,7 @@ def disks_work(
 
     def do(watch: Watch) -> dict[str, Any]:
         answer = disk_batch(actor=actor, targets=targets, watch=watch, **what)
-        return _answered(answer, watch)
+        return answered(answer, watch)
 
     pairs = [[worker_id.lower(), agent.lower()] for worker_id, agent in targets]
     return Work(
@@ -118,15 +119,6 @@ def reset_work(
     return Work(kind=RESET, do=do, about=about, same=about, unit=BYTES, check=check)
 
 
-def _answered(answer: dict[str, Any], watch: Watch) -> dict[str, Any]:
-    """The answer of a batch; Cancelled with it when that is why something was not tried."""
-    words = cancelled_before().message
-    left = sum(item["error"] == words for item in answer["failed"])
-    if left and watch.cancelled():
-        raise cancelled_with(answer, left)
-    return answer
-
-
 def deletion_work(*, actor: Actor, worker_ids: Sequence[str], **options: bool) -> Work:
     """Many workers with all that belongs to them; `options` are those of `workers_delete`."""
     delete_check(actor=actor, worker_ids=worker_ids)
@@ -135,7 +127,7 @@ def deletion_work(*, actor: Actor, worker_ids: Sequence[str], **options: bool) -
         answer = workers_delete(
             actor=actor, worker_ids=worker_ids, watch=watch, **options
         )
-        return _answered(answer, watch)
+        return answered(answer, watch)
 
     names = [name.lower() for name in worker_ids]
     return Work(

@@ -17,6 +17,14 @@ from workers.disks import DiskSpec
 from workers.models import Disk, Worker
 
 
+def in_turn(ids: Sequence[str], nodes: Sequence[str]) -> list[tuple[str, str]]:
+    """(worker_id, node) with the nodes taking turns; refuses a node that takes no disks."""
+    named = [agent_get(name) for name in nodes]
+    for node in named:
+        check_named_node(node, DISK)
+    return [(name, named[at % len(named)].id) for at, name in enumerate(ids)]
+
+
 def place_disks(
     *, workers: Sequence[Worker], spec: DiskSpec, nodes: Sequence[str] = ()
 ) -> list[tuple[str, str]]:
@@ -27,10 +35,7 @@ def place_disks(
     """
     ids = [worker.worker_id for worker in workers]
     if nodes:
-        named = [agent_get(name) for name in nodes]
-        for node in named:
-            check_named_node(node, DISK)
-        return [(name, named[at % len(named)].id) for at, name in enumerate(ids)]
+        return in_turn(ids, nodes)
     if spec.type == DiskType.EXISTING:
         raise Invalid("is needed for type existing: where the images lie", field="node")
     if spec.type == DiskType.IMPORT:

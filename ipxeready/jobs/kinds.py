@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ipxeready.storage.jobs import Running
+from django.urls import reverse
+
+from ipxeready.storage.jobs import Job, Running
 
 #: Ends an abandoned job (`finish`, `fail`, `cancel`), or leaves it open when that cannot be told yet: it is asked again.
 Recovery = Callable[[Running], None]
@@ -18,11 +20,19 @@ RESTARTED = (
 
 _recoveries: dict[str, Recovery] = {}
 _names: dict[str, Any] = {}
+_pages: dict[str, str] = {}
 
 
-def recover(kind: str, function: Recovery, *, name: Any = None) -> None:
-    """Have abandoned jobs of a kind ended by a function; `name` (translatable) is what pages call the kind."""
+def recover(
+    kind: str, function: Recovery, *, name: Any = None, page: str | None = None
+) -> None:
+    """Have abandoned jobs of a kind ended by a function; `name` (translatable) is what pages call the kind.
+
+    `page` is the name of an address that shows more of such a job, by its id.
+    """
     _recoveries[kind] = function
+    if page is not None:
+        _pages[kind] = page
     if name is not None:
         _names[kind] = name
 
@@ -40,3 +50,9 @@ def lost(running: Running) -> None:
 def name_of(kind: str) -> str:
     """What people call the kind."""
     return str(_names.get(kind, kind))
+
+
+def page_of(job: Job) -> str | None:
+    """The address of the page that its app has for such a job."""
+    name = _pages.get(job.kind)
+    return reverse(name, args=[job.id]) if name else None

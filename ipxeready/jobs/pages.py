@@ -119,6 +119,7 @@ def _one(site: AdminSite, request: HttpRequest, job_id: str) -> HttpResponse:
         job=seen(job),
         open=job.state not in ENDED,
         may_cancel=actor_of(request).may(OPERATOR),
+        rows_url=kinds.page_of(job),
         about=_about(job),
         outcome=_outcome(job),
     )

@@ -31,6 +31,7 @@ PAGES = {
     "worker-delete": "/admin/workers/worker/worker-01/delete/",
     "disk-add": "/admin/workers/worker/worker-06/disk/add/",
     "disk-delete": "/admin/workers/worker/worker-01/disk/windows/delete/",
+    "board": "/admin/board/",
     "nodes": "/admin/agents/agent/",
     "node-add": "/admin/agents/agent/add/",
     "node": "/admin/agents/agent/local/change/",

@@ -1,0 +1,100 @@
+"""Which masters can be offered for disks on some nodes: those that every one of them has. Never called inside `index.writing()`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from django.conf import settings
+
+from agents import selectors
+from agents.client import NodeClient
+from agents.nodes import words_of
+from agents.protocol import Master
+from agents.together import ask_all
+from ipxeready.actors import VIEWER, Actor
+from ipxeready.errors import ApplicationError, Invalid, Unavailable
+
+#: Seconds that people wait for a node before they are told without it.
+_PATIENCE = 4.0
+
+
+@dataclass
+class Offer:
+    """What the nodes can clone, as they say now."""
+
+    nodes: list[str]
+    """Who was asked: the nodes that were named, or all that take disks."""
+    named: bool
+    masters: dict[str, int] = field(default_factory=dict)
+    """Name and size in bytes of each master that may be chosen, by name."""
+    lacking: dict[str, list[str]] = field(default_factory=dict)
+    """Masters that only some of the named nodes have, with those that do not."""
+    silent: dict[str, str] = field(default_factory=dict)
+    """Nodes that did not answer, and why."""
+
+    def check(self, master: str) -> None:
+        """Refuse a master that is not offered, naming the nodes that are in its way."""
+        if master in self.masters:
+            return
+        if self.silent:
+            words = "; ".join(f"{node}: {why}" for node, why in self.silent.items())
+            raise Unavailable(
+                f"cannot tell whether {master!r} is on every node: {words}. Try again, or choose other nodes",
+                code="master.unknown",
+            )
+        missing = self.lacking.get(master, self.nodes)
+        raise Invalid(
+            f"{master!r} is not on {', '.join(missing) or 'any node'}: choose one that every chosen node has, or other nodes",
+            code="master.missing",
+            field="name",
+        )
+
+
+def masters_offered(*, actor: Actor, nodes: Sequence[str] = ()) -> Offer:
+    """The masters that every one of these nodes has; without nodes those that any enabled one has.
+
+    A named node that does not answer cannot be said to have any: then nothing is offered, and it is named.
+    NotFound for a node that there is not.
+    """
+    actor.require(VIEWER)
+    named = sorted({name.lower() for name in nodes})
+    asked = (
+        [selectors.agent_get(name) for name in named]
+        if named
+        else selectors.agents_enabled_for_disks()
+    )
+    offer = Offer(nodes=[agent.id for agent in asked], named=bool(named))
+    limit = min(_PATIENCE, float(settings.IPXE.agent_timeout))
+    answers = ask_all(
+        asked, lambda agent: NodeClient(agent, timeout=limit).masters(), limit
+    )
+    there: dict[str, list[Master]] = {}
+    for agent in asked:
+        answer = answers[agent.id]
+        if isinstance(answer, ApplicationError):
+            offer.silent[agent.id] = words_of(answer)
+        else:
+            there[agent.id] = answer
+    _compare(offer, there)
+    return offer
+
+
+def _compare(offer: Offer, there: dict[str, list[Master]]) -> None:
+    """Sort out who has what."""
+    sizes: dict[str, int] = {}
+    having: dict[str, set[str]] = {}
+    for node, masters in there.items():
+        for master in masters:
+            name = master["name"]
+            sizes[name] = max(sizes.get(name, 0), master["size"])
+            having.setdefault(name, set()).add(node)
+    for name in sorted(having):
+        if not offer.named:
+            offer.masters[name] = sizes[name]
+            continue
+        missing = [node for node in offer.nodes if node not in having[name]]
+        if not missing:
+            offer.masters[name] = sizes[name]
+        elif lacking := [node for node in missing if node not in offer.silent]:
+            offer.lacking[name] = lacking
