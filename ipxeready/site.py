@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from ipxeready import index
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER
 from ipxeready.dashboard import dashboard
+from ipxeready.files import pages as file_pages
 from ipxeready.jobs import pages
 from ipxeready.users.backends import WAIT
 from ipxeready.users.forms import LoginForm, OwnPasswordForm
@@ -68,6 +69,7 @@ class ControlPlaneSite(admin.AdminSite):
             *account_urls(),
             *pages.urls(self),
             *board.urls(),
+            *file_pages.urls(),
             *super().get_urls(),
         ]
 

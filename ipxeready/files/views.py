@@ -20,6 +20,7 @@ from django.utils.cache import get_conditional_response
 from django.utils.http import http_date
 
 from ipxeready.errors import NotFound
+from ipxeready.files.names import asked_for
 from ipxeready.storage import publicdir
 
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.I)
@@ -94,6 +95,7 @@ def view(request: HttpRequest, path: str) -> HttpResponseBase:
     """The file, or the part that `Range` asks for; every refusal is plain text."""
     if request.method not in ("GET", "HEAD"):
         return HttpResponseNotAllowed(["GET", "HEAD"], content_type="text/plain")
+    path = asked_for(request, path)
     try:
         opened = publicdir.open_file(settings.IPXE_LAYOUT.public, path.rstrip("/"))
     except NotFound:

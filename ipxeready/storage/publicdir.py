@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from ipxeready.errors import NotFound
 
+#: The years 1 to 9999, a day short at both ends for the sake of time zones: a stamp may lie far outside.
+_TIMES = (-62_135_510_400, 253_402_214_400)
+
 
 class Entry(NamedTuple):
     """One name of a directory; `type` is `file` or `directory`."""
@@ -38,8 +41,11 @@ def open_file(root: Path, path: str) -> Opened:
     return Opened(fd, found)
 
 
-def list_folder(root: Path, path: str) -> list[Entry]:
-    """What is in a folder below `root`, by name; links that lead out of it are not there."""
+def list_folder(root: Path, path: str, *, undecodable: bool = False) -> list[Entry]:
+    """What is in a folder below `root`, by name; links that lead out of it are not there.
+
+    Names that are no UTF-8 come only where the caller can say them (`undecodable`): JSON cannot.
+    """
     fd = _open(root, path)
     try:
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
@@ -49,15 +55,16 @@ def list_folder(root: Path, path: str) -> list[Entry]:
         entries: list[Entry] = []
         with os.scandir(fd) as found:
             for each in found:
-                with contextlib.suppress(OSError, NotFound):
-                    entries.extend(_entry(root, path, each))
+                if undecodable or _sayable(each.name):
+                    with contextlib.suppress(OSError, NotFound):
+                        entries.extend(_entry(root, path, each))
     finally:
         os.close(fd)
     return sorted(entries)
 
 
 def _entry(root: Path, path: str, each: os.DirEntry[str]) -> Iterator[Entry]:
-    if each.name.startswith(".") or not _sayable(each.name):
+    if each.name.startswith("."):
         return
     if each.is_symlink():
         fd = _open(root, f"{path}/{each.name}".lstrip("/"))
@@ -65,14 +72,15 @@ def _entry(root: Path, path: str, each: os.DirEntry[str]) -> Iterator[Entry]:
         os.close(fd)
     else:
         seen = each.stat(follow_symlinks=False)
+    mtime = min(max(seen.st_mtime, _TIMES[0]), _TIMES[1])
     if stat.S_ISREG(seen.st_mode):
-        yield Entry(each.name, "file", seen.st_size, seen.st_mtime)
+        yield Entry(each.name, "file", seen.st_size, mtime)
     elif stat.S_ISDIR(seen.st_mode):
-        yield Entry(each.name, "directory", 0, seen.st_mtime)
+        yield Entry(each.name, "directory", 0, mtime)
 
 
 def _sayable(name: str) -> bool:
-    """A name that is not UTF-8 cannot be written in JSON, nor asked for."""
+    """Whether the name is UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -69,11 +69,13 @@ class FirmwareMiddleware:
                 response.render()
             return _with_length(response)
         except Http404:
-            return _plain("not found", 404)
+            return _with_length(_plain("not found", 404))
         except Exception:
             # The edge to firmware: whatever went wrong must not become a page.
             logger.exception("%s failed", request.path_info)
-            return _failed(request) if path[1] else _plain("internal error", 500)
+            return _with_length(
+                _failed(request) if path[1] else _plain("internal error", 500)
+            )
 
 
 @lru_cache(maxsize=32)

@@ -12,7 +12,8 @@ from django.urls import URLPattern, re_path
 #: Where a browser front end behind nginx finds the same paths.
 PREFIX = "api/cp/"
 
-_CONVERTERS = {"str": "[^/]+", "path": ".+"}
+#: A file's name may hold a line end.
+_CONVERTERS = {"str": "[^/]+", "path": r"[\s\S]+"}
 
 
 def api_path(

@@ -38,6 +38,7 @@ PAGES = {
     "node-delete": "/admin/agents/agent/store-02/delete/",
     "operations": "/admin/audit/operation/",
     "operation": "/admin/audit/operation/1/change/",
+    "files": "/admin/files/",
     "users": "/admin/users/operator/",
     "user-add": "/admin/users/operator/add/",
     "user": "/admin/users/operator/oscar/change/",

@@ -109,6 +109,8 @@ OTHERS = {
     "/admin/workers/worker/?state__exact=ready&has_disk=true&o=-2.3": (OK, OK, OK),
     "/admin/audit/operation/?q=worker-01&all=": (OK, OK, OK),
     "/admin/workers/worker/no-such/delete/": (GONE, GONE, FORBIDDEN),
+    "/admin/files/": (OK, OK, OK),
+    "/admin/files/nothing/": (GONE, GONE, GONE),
 }
 
 

@@ -260,6 +260,79 @@ def test_served_by_the_real_server(tmp_path: Path) -> None:
         service.end()
 
 
+def _raw(port: int, request: bytes) -> bytes:
+    """The whole answer to a request written by hand."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as line:
+        line.sendall(request + b"\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = b""
+        while more := line.recv(65536):
+            answer += more
+    return answer
+
+
+def test_addresses_written_by_hand_at_the_real_server(tmp_path: Path) -> None:
+    """What clients and this test's own libraries would tidy up before they send it."""
+    service = Service(tmp_path / "root")
+    service.start()
+    try:
+        public = tmp_path / "root/public"
+        (public / "boot").mkdir()
+        (public / "boot/kernel").write_bytes(BODY)
+        (public / os.fsdecode(b"latin-\xe9")).write_bytes(b"byte")
+        (public / "latin-%E9").write_bytes(b"spelling")
+        for path, body in (
+            (b"/file/latin-%E9", b"byte"),
+            (b"/file/latin-%e9", b"byte"),
+            (b"http://x/api/cp/file/latin-%E9?a=b", b"byte"),
+            (b"/file/latin-%25E9", b"spelling"),
+            (b"/%66ile/boot/kernel/", BODY),
+        ):
+            answer = _raw(service.port, b"GET %b HTTP/1.1" % path)
+            assert answer.startswith(b"HTTP/1.1 200 "), path
+            assert answer.endswith(b"\r\n\r\n" + body), path
+        for path in (
+            b"/file/../config/cp-token",
+            b"/file/%2e%2e/config/cp-token",
+            b"/file/%2E%2E%2Fconfig%2Fcp-token",
+            b"/file/boot/..%2f..%2fconfig/cp-token",
+            b"/file/..%c0%afconfig/cp-token",
+            b"/file/..\\config\\cp-token",
+            b"/file//etc/passwd",
+            b"http://x/file/../config/cp-token",
+            b"/file/boot/kernel%00",
+            b"/file/%00",
+            b"/file/%ff",
+            b"/file/%",
+            b"/file/boot",
+            b"/file/boot/",
+            b"/file/",
+            b"/file",
+        ):
+            answer = _raw(service.port, b"GET %b HTTP/1.1" % path)
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 404 "), (path, answer)
+            assert b"\r\nContent-Type: text/plain" in head, (path, answer)
+            assert body == b"not found\n", (path, answer)
+        for path, status in ((b"/file/boot/kernel", b"200"), (b"/file/x", b"404")):
+            answer = _raw(service.port, b"HEAD %b HTTP/1.1" % path)
+            assert answer.startswith(b"HTTP/1.1 %b " % status)
+            assert answer.endswith(b"\r\n\r\n"), answer
+            assert b"\r\nContent-Length: " in answer
+        ranged = b"GET /file/boot/kernel HTTP/1.1\r\nRange: bytes=0-3"
+        for more, status in (
+            (b"", b"206"),
+            (b",5-6", b"200"),
+            (b"\r\nIf-Range: W/%b", b"200"),
+            (b"\r\nIf-Range: %b", b"206"),
+        ):
+            if b"%b" in more:
+                more = more % service.get("/file/boot/kernel").headers["ETag"].encode()
+            answer = _raw(service.port, ranged + more)
+            assert answer.startswith(b"HTTP/1.1 %b " % status), more
+    finally:
+        service.end()
+
+
 def _reader(port: int) -> socket.socket:
     """Ask for the large file and read its first bytes only."""
     reader = socket.create_connection(("127.0.0.1", port), timeout=20)
