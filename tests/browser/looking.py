@@ -22,8 +22,6 @@ def assert_accessible(page: Page) -> None:
         # It would fetch and inline style sheets, which the content security policy refuses.
         "preload": False,
         "runOnly": {"type": "tag", "values": _WCAG},
-        # It would load style sheets of style sheets from wrong addresses.
-        "preload": False,
     }
     found: dict[str, Any] = _AXE.run(page, options=options).response
     grave = [
