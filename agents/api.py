@@ -9,12 +9,22 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents import health, jobs, node_jobs, nodes, selectors, services
+from agents import (
+    health,
+    jobs,
+    lun_access,
+    node_jobs,
+    node_log,
+    nodes,
+    selectors,
+    services,
+)
 from agents.filters import AgentFilter
 from agents.models import Agent
 from agents.serializers import (
     AgentChangeSerializer,
     AgentCreateSerializer,
+    LunAccessSerializer,
     LunCdSerializer,
     LunDiskSerializer,
     ProbeSerializer,
@@ -210,6 +220,46 @@ class LunCd(ApiView):
         data = self.checked(LunCdSerializer)
         made = nodes.lun_create_cd(actor=self.actor, agent_id=agent_id, **data)
         return Response({key: made[key] for key in ("iqn", "backing")}, status=201)
+
+
+class LunAccess(ApiView):
+    """POST /agents/{id}/luns/access."""
+
+    serializer_class = LunAccessSerializer
+
+    @extend_schema(request=LunAccessSerializer, responses=_ANY)
+    def post(self, request: Request, agent_id: str) -> Response:
+        """Say who may log in to a target that belongs to no worker."""
+        data = self.checked(LunAccessSerializer)
+        return Response(
+            lun_access.lun_access_set(actor=self.actor, agent_id=agent_id, **data)
+        )
+
+
+class AgentLog(ApiView):
+    """GET /agents/{id}/logs."""
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter(name, int) for name in ("since", "before", "limit")
+        ],
+        responses=_ANY,
+    )
+    def get(self, request: Request, agent_id: str) -> Response:
+        """The node's own log: above `since`, oldest first, or newest first below `before`."""
+        query = strict_query(
+            request, dict.fromkeys(("since", "before", "limit", "format"))
+        )
+        numbers = {
+            name: node_log.check_number(query[name], name)
+            for name in ("since", "before")
+        }
+        limit = node_log.check_number(query["limit"], "limit", most=node_log.MOST)
+        return Response(
+            node_log.node_log(
+                actor=self.actor, agent_id=agent_id, **numbers, limit=limit or 100
+            )
+        )
 
 
 class LunScan(LongView):

@@ -146,6 +146,26 @@ class NodeClient:
             raise self._nonsense("its /lun is no list of targets")
         return cast(list[Target], found)
 
+    def logs(
+        self,
+        *,
+        since: int | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+    ) -> dict[str, Any]:
+        """Lines of its own log: above `since`, oldest first, or below `before`, newest first (0: from the newest)."""
+        given = {"since": since, "before": before, "limit": limit}
+        params = {
+            name: str(value) for name, value in given.items() if value is not None
+        }
+        answer = self._call("GET", protocol.LOGS, params=params)
+        entries = answer.get("entries") if isinstance(answer, dict) else None
+        if not isinstance(entries, list) or not all(
+            isinstance(entry, dict) for entry in entries
+        ):
+            raise self._nonsense("its /logs is no log")
+        return cast(dict[str, Any], answer)
+
     # --- changing -----------------------------------------------------------
     def create_disk(
         self,
@@ -470,6 +490,9 @@ def probe(base_url: str, token: str) -> dict[str, Any]:
                 "clone",
                 "empty_disk",
                 "persistent",
+                "reflink",
+                "free_bytes",
+                "total_bytes",
             )
         },
     }

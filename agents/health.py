@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from agents import known, selectors
+from agents import known, seen, selectors
 from agents.client import NodeClient
 from agents.models import Agent
 from agents.protocol import NodeHealth
@@ -43,14 +43,24 @@ def agents_health(
 
     answers = ask_all(agents, ask, limit)
     found = {
-        agent.id: _told(agent, answers[agent.id], time.monotonic() - began)
+        agent.id: told(agent, answers[agent.id], time.monotonic() - began)
         for agent in agents
     }
-    known.note({agent.id: (agent, found[agent.id]) for agent in agents})
+    remember(agents, found)
     return found
 
 
-def _told(agent: Agent, answer: Any, seconds: float) -> dict[str, Any]:
+def remember(agents: list[Agent], found: dict[str, dict[str, Any]]) -> None:
+    """Take down what nodes said, for pages that wait for none, and their target systems for boots."""
+    known.note({agent.id: (agent, found[agent.id]) for agent in agents})
+    for agent in agents:
+        health = found[agent.id]["health"]
+        backend = health["backend"].get("name") if health else None
+        if isinstance(backend, str):
+            seen.note_backend(agent, backend)
+
+
+def told(agent: Agent, answer: Any, seconds: float) -> dict[str, Any]:
     found: dict[str, Any] = {
         "agent": agent.id,
         "reachable": _reached(answer),

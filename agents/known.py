@@ -18,6 +18,18 @@ from agents.models import Agent
 
 log = logging.getLogger(__name__)
 
+#: What is kept of a node's health, and as what: a node may say anything.
+_KEPT: dict[str, dict[str, type]] = {
+    "backend": {"name": str, "alive": bool, "ours": bool, "error": str},
+    "room": {"free": int, "total": int, "reserve": int, "promised": int},
+    "fs": {"type": str, "reflink": bool, "mount": str},
+    "targets": {"ours": int, "foreign": int, "sessions": int},
+    "images": {"disks": int, "masters": int, "isos": int, "kept": int},
+}
+_TEXT = 300
+_PROBLEMS = 20
+_LARGEST = 1 << 62
+
 # A file, because several processes serve: what one has asked, all know. Losing it means asking again.
 _guard = threading.Lock()
 
@@ -45,6 +57,22 @@ class Known:
         health = self.found.get("health")
         told = health.get("problems") if isinstance(health, dict) else None
         return [str(words) for words in told] if isinstance(told, list) else []
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """Its newest health: of this answer, or of an earlier one when this one has none."""
+        health = self.found.get("health") or self.found.get("last")
+        return health if isinstance(health, dict) else {}
+
+    @property
+    def answered(self) -> datetime | None:
+        """When it told that."""
+        if self.found.get("health"):
+            return self.at
+        stamp = self.found.get("answered")
+        if not isinstance(stamp, int | float):
+            return None
+        return datetime.fromtimestamp(stamp, UTC)
 
     def number(self, part: str, name: str) -> int:
         """A number of its health (`room`, `free`); 0 where it does not tell."""
@@ -85,20 +113,61 @@ def known(agents: list[Agent]) -> dict[str, Known]:
 
 
 def note(told: dict[str, tuple[Agent, dict[str, Any]]]) -> None:
-    """Remember what these nodes (by id) have just said, or that they said nothing."""
+    """Remember what these nodes (by id) have just said, or that they said nothing: then also what they said last."""
     now = time.time()
     path = _path()
     draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     with _guard:
+        notes = _load()
         fresh = {
-            name: [agent.base_url, now, found]
+            name: [agent.base_url, now, _kept(agent, found, notes.get(name))]
             for name, (agent, found) in told.items()
             if name
         }
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            draft.write_text(json.dumps({**_load(), **fresh}), encoding="utf-8")
+            draft.write_text(json.dumps({**notes, **fresh}), encoding="utf-8")
             draft.replace(path)
         except OSError as error:
             draft.unlink(missing_ok=True)
             log.warning("%s could not be written: %s", path, error.strerror)
+
+
+def _kept(agent: Agent, found: dict[str, Any], before: Any) -> dict[str, Any]:
+    """What is written of an answer."""
+    if isinstance(found.get("health"), dict):
+        return {**found, "health": tidy(found["health"])}
+    kept = {**found, "error": str(found.get("error") or "")[:_TEXT]}
+    match before:
+        case [agent.base_url, int() | float() as at, {"health": dict() as health}]:
+            kept |= {"last": health, "answered": at}
+        case [agent.base_url, _, {"last": dict() as health, "answered": at}]:
+            kept |= {"last": health, "answered": at}
+    return kept
+
+
+def tidy(health: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a node's health that are what they should be, none of them long."""
+    found: dict[str, Any] = {}
+    for part, fields in _KEPT.items():
+        given = health.get(part)
+        given = given if isinstance(given, dict) else {}
+        found[part] = {
+            name: _value(given[name], kind)
+            for name, kind in fields.items()
+            if type(given.get(name)) is kind
+        }
+    problems = health.get("problems")
+    found["problems"] = [
+        str(words)[:_TEXT]
+        for words in (problems if isinstance(problems, list) else [])[:_PROBLEMS]
+    ]
+    return found
+
+
+def _value(value: Any, kind: type) -> Any:
+    if kind is str:
+        return value[:_TEXT]
+    if kind is int:
+        return min(max(value, 0), _LARGEST)
+    return value

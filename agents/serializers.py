@@ -105,6 +105,14 @@ class LunCdSerializer(StrictSerializer):
     iqn = serializers.CharField(required=False, max_length=255)
 
 
+class LunAccessSerializer(StrictSerializer):
+    """Who may log in to a target that belongs to no worker."""
+
+    iqn = serializers.CharField(max_length=255)
+    access = serializers.CharField(max_length=16)
+    force = FlagField(required=False)
+
+
 def agent_shown(agent: Agent) -> dict[str, Any]:
     """A node as the API shows it: never with its token."""
     return {

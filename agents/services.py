@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents import selectors
 from agents.adapters import DEFAULT_ROLE
@@ -29,6 +29,20 @@ from ipxeready.index import Transaction
 IN_USE: list[Callable[[str], list[str]]] = []
 #: Whose disk or CD a target is: each gets a node's id and an IQN and returns names. The apps above fill it.
 OWNERS: list[Callable[[str, str], list[str]]] = []
+
+
+class Load(NamedTuple):
+    """What workers have on a node."""
+
+    disks: int = 0
+    cds: int = 0
+    workers: int = 0
+
+
+#: The same for many: a node's id and IQNs to names by IQN. The apps above fill it.
+TARGET_OWNERS: list[Callable[[str, list[str]], dict[str, list[str]]]] = []
+#: What is on each node, by id. The apps above fill it.
+LOADS: list[Callable[[], dict[str, Load]]] = []
 #: Ids that would hide an address of the API.
 _RESERVED = frozenset({"probe"})
 #: Names in one refusal; more are counted only.
@@ -84,10 +98,12 @@ def agent_update(
     tags: list[str] | None = None,
     enabled: bool | None = None,
     access: str | None = None,
+    moved_with_token: bool = False,
 ) -> Agent:
     """Change what is given; an empty token keeps the old one.
 
-    `access` holds for targets that are made from now on; those that are there keep theirs.
+    `access` holds for targets that are made from now on; those that are there keep theirs. `moved_with_token` refuses
+    another address without the token for it, as pages do: a slip of the hand must not send the stored one elsewhere.
     """
     actor.require(ADMINISTRATOR)
     changes: dict[str, Any] = {}
@@ -111,6 +127,15 @@ def agent_update(
             raise Unavailable(
                 f"the record {name} of config/agents.yml does not validate; mend it in the file first",
                 code="state.invalid",
+            )
+        moved = base_url is not None and not same_place(
+            changes["base_url"], before.base_url
+        )
+        if moved and moved_with_token and not token and before.token:
+            raise Invalid(
+                f"give the token: the stored one of {name} belongs to {before.base_url}, and is not sent to another address",
+                code="agent.moved",
+                field="token",
             )
         if role is not None:
             old = {"disk": before.role_disk, "cd": before.role_cd}
@@ -149,7 +174,7 @@ def agent_delete(*, actor: Actor, agent_id: str) -> str:
     name = str(agent_id).lower()
     with index.writing(actor=actor, op="agent.delete") as tx:
         _existing(tx, name)
-        users = sorted({user for ask in IN_USE for user in ask(name)})
+        users = users_on(name)
         if users:
             raise Conflict(
                 f"node {name} still has disks or CDs of {_names(users)}; delete those first "
@@ -196,6 +221,30 @@ def agent_probe(
         )
         raise
     record_quietly(actor=actor, op="agent.probe", agent=name, base_url=url)
+    return found
+
+
+def owners_on(agent_id: str, iqns: list[str]) -> dict[str, list[str]]:
+    """Whose each of these targets of a node is; those that are nobody's are not in it."""
+    found: dict[str, set[str]] = {}
+    for ask in TARGET_OWNERS:
+        for iqn, names in ask(agent_id, iqns).items():
+            found.setdefault(iqn, set()).update(names)
+    return {iqn: sorted(names) for iqn, names in found.items()}
+
+
+def users_on(agent_id: str) -> list[str]:
+    """The workers with something on a node."""
+    return sorted({user for ask in IN_USE for user in ask(agent_id)})
+
+
+def loads() -> dict[str, Load]:
+    """What workers have on each node, by id; a node that has nothing may be missing."""
+    found: dict[str, Load] = {}
+    for ask in LOADS:
+        for agent_id, load in ask().items():
+            before = found.get(agent_id, Load())
+            found[agent_id] = Load(*(a + b for a, b in zip(before, load, strict=True)))
     return found
 
 

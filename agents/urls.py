@@ -22,6 +22,12 @@ urlpatterns: list[URLPattern] = [
     api_path(
         "agents/<agent_id>/luns/scan", api.LunScan.as_view(), name="agent-lun-scan"
     ),
+    api_path(
+        "agents/<agent_id>/luns/access",
+        api.LunAccess.as_view(),
+        name="agent-lun-access",
+    ),
+    api_path("agents/<agent_id>/logs", api.AgentLog.as_view(), name="agent-logs"),
     api_path("agents/<agent_id>/jobs", api.NodeJobList.as_view(), name="agent-jobs"),
     api_path(
         "agents/<agent_id>/jobs/<job_id>",

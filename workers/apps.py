@@ -14,7 +14,7 @@ class WorkersConfig(AppConfig):
 
     def ready(self) -> None:
         """Make both files known to the index, to the health page and to the registry of nodes who uses them."""
-        from agents.services import IN_USE, OWNERS
+        from agents.services import IN_USE, LOADS, OWNERS, TARGET_OWNERS
         from ipxeready.index import register
         from ipxeready.jobs.kinds import lost, recover
         from ipxeready.startup import at_start, in_each_process
@@ -24,7 +24,13 @@ class WorkersConfig(AppConfig):
         from workers.adapters import WorkersSource
         from workers.chapfile import ChapSecretsSource
         from workers.hostsfile import HostsSource
-        from workers.selectors import differences, owners, workers_on
+        from workers.selectors import (
+            differences,
+            loads,
+            owners,
+            target_owners,
+            workers_on,
+        )
         from workers.settle import settle_all
 
         register(WorkersSource())
@@ -60,3 +66,7 @@ class WorkersConfig(AppConfig):
             IN_USE.append(workers_on)
         if owners not in OWNERS:
             OWNERS.append(owners)
+        if target_owners not in TARGET_OWNERS:
+            TARGET_OWNERS.append(target_owners)
+        if loads not in LOADS:
+            LOADS.append(loads)

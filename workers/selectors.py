@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django.db.models import Count, Max, QuerySet
 
 from agents.models import Agent
+from agents.services import Load
 from ipxeready.errors import NotFound
 from ipxeready.index.compiled import Compiled
 from ipxeready.index.kept import Kept
@@ -191,6 +192,33 @@ def owners(agent_id: str, iqn: str) -> list[str]:
             "worker_id", flat=True
         )
     ]
+
+
+def target_owners(agent_id: str, iqns: list[str]) -> dict[str, list[str]]:
+    """The same for many targets of a node, by IQN."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for model in (Disk, Cd):
+        rows = model.objects.filter(agent=agent_id, iqn__in=iqns)
+        for iqn, name in rows.values_list("iqn", "worker_id"):
+            found[iqn].append(name)
+    return dict(found)
+
+
+def _counted() -> dict[str, Load]:
+    disks, cds = (
+        list(model.objects.order_by().values_list("agent", "worker_id"))
+        for model in (Disk, Cd)
+    )
+    workers = Counter(agent for agent, _ in {*disks, *cds})
+    counts = [Counter(agent for agent, _ in rows) for rows in (disks, cds)]
+    return {
+        agent: Load(counts[0][agent], counts[1][agent], number)
+        for agent, number in workers.items()
+    }
+
+
+#: What workers have on each node.
+loads = Kept(_counted)
 
 
 def disk_counts() -> dict[str, int]:

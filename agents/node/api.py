@@ -203,10 +203,15 @@ def job_cancel(request: HttpRequest, job_id: str) -> HttpResponse:
 
 
 def logs(request: HttpRequest) -> HttpResponse:
-    """The node's log above `since`, oldest first."""
-    given = http.query(request, ("since", "limit"))
+    """The node's log above `since`, oldest first; with `before` what lies below that id, newest first (0: the end)."""
+    given = http.query(request, ("since", "before", "limit"))
     since = http.whole(given, "since", 0, low=0, high=1 << 62)
     limit = http.whole(given, "limit", 1000, low=1, high=_LOG_LIMIT)
+    if "before" in given:
+        before = http.whole(given, "before", 0, low=0, high=1 << 62)
+        if since:
+            raise Invalid("give either since or before, not both.", field="before")
+        return JsonResponse(current().log.read_back(before=before, limit=limit))
     return JsonResponse(current().log.read(since=since, limit=limit))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -76,3 +77,20 @@ class OperationLog:
             pass
         cursor = entries[-1]["id"] if entries else since
         return {"next_cursor": cursor, "entries": entries}
+
+    def read_back(self, *, before: int, limit: int) -> dict[str, Any]:
+        """Entries with an id below `before` (0: the newest), newest first, and the cursor for older ones, 0 at the beginning."""
+        entries: deque[dict[str, Any]] = deque(maxlen=limit + 1)
+        try:
+            for line in jsonl.read(self.path):
+                number = jsonl.identifier(line.data) if line.data else None
+                if line.data is None or number is None:
+                    continue
+                if before and number >= before:
+                    break
+                entries.append(line.data)
+        except FileNotFoundError:
+            pass
+        more = len(entries) > limit
+        found = list(entries)[::-1][:limit]
+        return {"next_cursor": found[-1]["id"] if more else 0, "entries": found}

@@ -98,6 +98,21 @@ def node_like(
     return http_server(answer)
 
 
+def health_like(**fields: Any) -> contextlib.AbstractContextManager[Fake]:
+    """A server whose every answer is a node's health."""
+    body = {
+        "backend": {"name": "stgt", "alive": True, "ours": True},
+        "room": {"free": 1 << 30, "total": 1 << 40, "reserve": 1, "promised": 2},
+        "fs": {"type": "xfs", "reflink": True, "mount": "/srv"},
+        "targets": {"ours": 1, "foreign": 0, "sessions": 0},
+        "images": {"disks": 1, "masters": 1, "isos": 0, "kept": 0},
+        "problems": [],
+        **fields,
+    }
+    raw = json.dumps(body).encode()
+    return http_server(lambda *_: (200, {"Content-Type": "application/json"}, raw))
+
+
 @contextlib.contextmanager
 def silent(dribble: bytes = b"") -> Iterator[str]:
     """Accepts, reads and never answers; or sends `dribble`, byte by byte and for ever."""

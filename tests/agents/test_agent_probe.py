@@ -20,6 +20,9 @@ def test_a_real_node_says_what_it_would_be_registered_as(
     found = answer.json()
     fs_type = found.pop("fs_type")
     assert isinstance(fs_type, str)
+    free, total = found.pop("free_bytes"), found.pop("total_bytes")
+    assert 0 < free <= total
+    assert isinstance(found.pop("reflink"), bool)
     assert found == {
         "base_url": node.base_url,
         "role": {"disk": True, "cd": False},

@@ -549,7 +549,7 @@ CONTROL = (
                     MAKE,
                     (
                         "DELETE",
-                        "/agents/{n}/luns?iqn={base}:{pc}.debian&delete_file=true",
+                        "/agents/{n}/luns?iqn={base}:{pc}.debian&delete_file=true&force=true",
                         None,
                     ),
                 ),
@@ -660,6 +660,9 @@ CONTROL = (
             "clone": bool,
             "empty_disk": bool,
             "persistent": bool,
+            "reflink": bool,
+            "free_bytes": int,
+            "total_bytes": int,
         },
         body={"base_url": "{url}", "token": "{token}"},
         refused=(
@@ -737,6 +740,38 @@ CONTROL = (
         {"agent": "{n}", "reachable": True, "seconds": float, "health": HEALTH},
         given=(NODE,),
         refused=(NO_NODE,),
+    ),
+    Row(
+        "GET",
+        "/agents/{n}/logs",
+        {"next_cursor": int, "entries": [Mapping]},
+        query="before=0&limit=10",
+        given=(NODE, LUN),
+        refused=(
+            NO_NODE,
+            UNREACHABLE,
+            NOT_OUR_TOKEN,
+            Refused("no number", 400, "before", query="before=x"),
+            Refused("too many", 400, "limit", query="limit=1001"),
+            Refused("two ends", 400, "either", query="since=1&before=2"),
+        ),
+    ),
+    Row(
+        "POST",
+        "/agents/{n}/luns/access",
+        TARGET,
+        body={"iqn": "{base}:{pc}.debian", "access": "off", "force": False},
+        given=(NODE, LUN),
+        wrong={"iqn": 5, "access": 5, "force": "perhaps"},
+        refused=(
+            NO_NODE,
+            UNREACHABLE,
+            NOT_OUR_TOKEN,
+            Refused("no mode", 400, "acl, chap", body={"access": "everybody"}),
+            Refused("no secret", 400, "secret", body={"access": "chap"}),
+            Refused("a worker's", 409, "{pc}", given=(NODE, WORKER, MAKE)),
+            Refused("no such target", 404, "", given=(NODE,), from_node=True),
+        ),
     ),
     Row(
         "GET",
@@ -1168,6 +1203,8 @@ AGENT_ROWS = (
         refused=(
             Refused("no number", 400, "since", query="since=x"),
             Refused("no number", 400, "limit", query="limit=0"),
+            Refused("no number", 400, "before", query="before=-1"),
+            Refused("two ends", 400, "before", query="since=1&before=2"),
         ),
     ),
 )

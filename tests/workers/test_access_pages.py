@@ -51,13 +51,13 @@ def test_a_workers_page_says_what_holds_and_leads_to_the_choice(
     assert f"{BASE}:{pc}.debian</code>" in text
     assert "<dt>Access</dt><dd>acl</dd>" in text
     assert f"/admin/workers/worker/{pc}/access/" in text
-    page.post("/admin/agents/agent/n/change/", {**_node(page), "access": "off"})
+    page.post("/admin/agents/agent/n/edit/", {**_node(page), "access": "off"})
     text = page.get(f"/admin/workers/worker/{pc}/change/").content.decode()
     assert "acl, should be off: set it again" in text
 
 
 def _node(page: Client) -> dict[str, str]:
-    form = page.get("/admin/agents/agent/n/change/").context["adminform"].form
+    form = page.get("/admin/agents/agent/n/edit/").context["form"]
     return {
         name: value for name, value in form.initial.items() if isinstance(value, str)
     } | {"role_disk": "on", "enabled": "on"}
@@ -107,18 +107,3 @@ def test_a_node_that_is_gone_is_said_on_its_page(page: Client, api: APIClient) -
     assert "unreachable" in text
     assert api.get("/agents/dead").json()["access"] == "acl"
     assert page.get(address.replace("dead", "none")).status_code == 404
-
-
-def test_the_form_of_a_new_node_proposes_acl(
-    layout: Layout, administrator: Actor
-) -> None:
-    user_create(
-        actor=administrator,
-        username="ada",
-        password="correct horse",
-        role="administrator",
-    )
-    client = Client()
-    client.post("/admin/login/", {"username": "ada", "password": "correct horse"})
-    form = client.get("/admin/agents/agent/add/").context["adminform"].form
-    assert form.initial["access"] == "acl"

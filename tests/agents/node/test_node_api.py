@@ -299,6 +299,26 @@ def test_the_log_pages_by_id_and_survives_a_torn_tail(files: Lab) -> None:
         assert files.client.get(f"/logs?{bad}").status_code == 400
 
 
+def test_the_log_is_read_back_from_its_end(files: Lab) -> None:
+    for number in range(5):
+        files.disk(f"worker-{number}.debian", size=SIZE)
+    everything = files.client.get("/logs").json()["entries"]
+    found, before = [], 0
+    for _ in range(len(everything)):
+        page = files.client.get(f"/logs?before={before}&limit=2").json()
+        found += page["entries"]
+        before = page["next_cursor"]
+        if not before:
+            break
+    assert found == everything[::-1]
+    assert files.client.get("/logs?before=1").json() == {
+        "next_cursor": 0,
+        "entries": [],
+    }
+    for bad in ("before=-1", "before=x", "since=1&before=2"):
+        assert files.client.get(f"/logs?{bad}").status_code == 400
+
+
 def test_a_log_that_cannot_be_written_stops_no_operation(files: Lab) -> None:
     files.node.log.path.unlink()
     files.node.log.path.mkdir()

@@ -1,0 +1,47 @@
+"""Who may log in to a target that belongs to no worker. Never called inside `index.writing()`."""
+
+from __future__ import annotations
+
+from agents import protocol, selectors
+from agents.client import NodeClient
+from agents.nodes import audited
+from agents.protocol import Target
+from agents.services import owners_on
+from agents.validators import check_access
+from ipxeready.actors import OPERATOR, Actor
+from ipxeready.errors import Conflict, Invalid
+from ipxeready.storage.iqn import check_iqn
+
+
+def lun_access_set(
+    *, actor: Actor, agent_id: str, iqn: str, access: str, force: bool = False
+) -> Target:
+    """Set it, and return the target as the node lists it now. Conflict for a worker's target: that follows the worker's word.
+
+    chap is Invalid: a secret is a worker's. No session is cut; the node refuses (409) what a machine that is connected
+    could not come back under, unless `force`.
+    """
+    actor.require(OPERATOR)
+    agent = selectors.agent_get(agent_id)
+    name = check_iqn(iqn)
+    mode = check_access(access)
+    if owners := owners_on(agent.id, [name]).get(name):
+        raise Conflict(
+            f"access: {name} belongs to {', '.join(owners)}: set it there, with PUT /workers/{owners[0]}/access or on the worker's page",
+            code="target.owned",
+        )
+    if mode == protocol.CHAP:
+        raise Invalid(
+            f"access: {name} belongs to no worker, so there is no secret for it; take off or acl",
+            code="access.no_secret",
+            field="access",
+        )
+    with audited(
+        actor,
+        "lun.access.set",
+        agent=agent.id,
+        iqn=name,
+        access=mode,
+        force=force or None,
+    ):
+        return NodeClient(agent).set_access(name, mode, force=force)
