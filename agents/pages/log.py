@@ -58,5 +58,14 @@ def _entry(line: dict[str, Any]) -> dict[str, Any]:
         "op": line.get("op", ""),
         "status": status,
         "bad": status in _BAD,
-        "fields": [(name, value) for name, value in line.items() if name not in _PLAIN],
+        "fields": [
+            (
+                name,
+                value
+                if isinstance(value, str)
+                else json.dumps(value, ensure_ascii=False),
+            )
+            for name, value in line.items()
+            if name not in _PLAIN
+        ],
     }
