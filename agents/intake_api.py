@@ -16,12 +16,15 @@ from agents import intake, protocol
 from agents import intake_jobs as jobs
 from ipxeready.errors import ApplicationError, Invalid, Unavailable
 from ipxeready.jobs.api import ACCEPTED, PREFER, LongView
+from ipxeready.pace import hurry
 from ipxeready.web.serializers import StrictSerializer, no_body, strict_query
 from ipxeready.web.views import ApiView
 
 _ANY = {200: dict[str, Any]}
 _OCTETS = "application/octet-stream"
 _READ = 64 * 1024
+#: Seconds that the sender of a refused piece has to send the rest: a thread waits for it.
+_DRAIN = 5.0
 
 
 class ConvertSerializer(StrictSerializer):
@@ -158,6 +161,7 @@ class AgentUpload(ApiView):
         """A refusal; what is left of a piece is read first, or its sender would see a broken connection instead."""
         response = super().handle_exception(exc)
         if self.request.method == "PATCH" and response.status_code != 401:
+            hurry(self.request._request, _DRAIN)
             left = protocol.MAX_PIECE
             while left > 0 and (chunk := _read(self.request, _READ)):
                 left -= len(chunk)

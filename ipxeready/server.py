@@ -15,6 +15,7 @@ from gunicorn.arbiter import Arbiter
 from ipxeready.conf import Config, Endpoint
 from ipxeready.ending import told_by
 from ipxeready.errors import ApplicationError
+from ipxeready.pace import PacedWorker
 from ipxeready.startup import StartError
 
 #: Seconds that requests in flight have to end after SIGTERM: a full copy takes minutes.
@@ -71,7 +72,7 @@ class Server(BaseApplication):
         options: dict[str, Any] = {
             # gunicorn takes the descriptor over.
             "bind": f"fd://{self._sock.detach()}",
-            "worker_class": "gthread",
+            "worker_class": PacedWorker,
             "workers": config.serve_workers,
             "threads": config.serve_threads,
             # A connection of SQLite must not be carried across a fork.

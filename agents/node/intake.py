@@ -14,6 +14,7 @@ from agents.node.errors import LengthRequired, TooLarge
 from agents.node.runtime import Node, current
 from agents.protocol import Uploaded
 from ipxeready.errors import ApplicationError, Invalid, Unavailable
+from ipxeready.pace import hurry
 from ipxeready.storage.jobs import Job
 
 FINISH = "upload.finish"
@@ -21,6 +22,8 @@ _OCTETS = "application/octet-stream"
 #: Pieces that are taken at once: a few slow senders must not hold all threads of the node.
 _SLOTS = threading.BoundedSemaphore(6)
 _READ = 64 << 10
+#: Seconds that the sender of a refused piece has to send the rest: a thread waits for it.
+_DRAIN = 5.0
 
 
 def images(request: HttpRequest) -> HttpResponse:
@@ -199,6 +202,7 @@ def _reader(request: HttpRequest) -> Callable[[int], bytes]:
 
 def _drain(request: HttpRequest) -> None:
     """Read what is left of a refused piece, or its sender would see a broken connection instead of the reason."""
+    hurry(request, _DRAIN)
     read, left = _reader(request), protocol.MAX_PIECE
     while left > 0 and (chunk := read(_READ)):
         left -= len(chunk)
