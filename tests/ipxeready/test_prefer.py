@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from ipxeready.prefer import Preference, preference
@@ -59,7 +57,6 @@ def test_what_we_send_is_what_we_read() -> None:
 @pytest.mark.parametrize(
     "piece", ["a;", '"', "a=", ", ", "a;b=", ' \\"', ";;", "wait "]
 )
-def test_long_nonsense_is_read_in_no_time(piece: str) -> None:
-    began = time.monotonic()
-    preference(piece * (8000 // len(piece)))
-    assert time.monotonic() - began < 1
+def test_long_nonsense_says_nothing(piece: str) -> None:
+    """A pattern that tried every way to read it would not come back."""
+    assert preference(piece * (8000 // len(piece))) == NONE
