@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 
 from agents import protocol
@@ -10,8 +11,10 @@ from agents.node.folder import Entry
 from agents.node.runtime import Node
 from agents.node.swapping import Swap
 from agents.protocol import ImageDeleted, ImageFile, ImageList
-from ipxeready.errors import ApplicationError, Conflict, Invalid
+from ipxeready.errors import ApplicationError, Conflict, Invalid, Unavailable
 from ipxeready.storage import iqn as iqns
+
+logger = logging.getLogger(__name__)
 
 
 def image_list(node: Node) -> ImageList:
@@ -107,4 +110,7 @@ def _forget(node: Node, name: str) -> None:
         iqn = iqns.join(node.base_iqn, iqns.check_name(stem))
     except ApplicationError:
         return  # never was a target
-    node.memory.set(iqn, off=False)
+    try:
+        node.memory.set(iqn, off=False)
+    except Unavailable as error:  # the disk is still full
+        logger.warning("%s is deleted; %s", name, error.message)

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agents.node import chap
 from agents.node.hidden import HiddenFile
 from agents.node.images import Images
 from agents.protocol import ACCESS, ACL, OFF
 from ipxeready.storage import iqn as iqns
 
 NAME = ".targets.json"
+#: The code of an error that only means that the file could not be written.
+CANNOT_WRITE = "memory.write"
 
 
 @dataclass
@@ -41,7 +44,7 @@ class Memory:
             mode=0o644,
             code="memory",
             mend="Mend it; or delete it to forget which targets were taken off, which CDs come back, and who may log in "
-            "(then everybody may, until it is set again).",
+            "(then everybody may, or each machine itself where a target had a secret, until it is set again).",
         )
 
     def settle(self) -> None:
@@ -126,13 +129,19 @@ class Memory:
         )
 
     def _default(self) -> str:
-        """A folder without our file and without a disk image is new, and closed; one that was there keeps what it had."""
+        """A folder without our file and without a disk image is new, and closed; one that was there keeps what it had.
+
+        With secrets it had closed targets, and our file is lost: it does not open for everybody.
+        """
+        entries = self._images.entries()
+        if any(entry.name == chap.NAME for entry in entries):
+            return ACL
         there = any(
             entry.name.lower().endswith(iqns.IMAGE_SUFFIX)
             and not entry.name.startswith(".")
             and not iqns.is_master(entry.name)
             and not self._making(entry.name)
-            for entry in self._images.entries()
+            for entry in entries
         )
         return OFF if there else ACL
 

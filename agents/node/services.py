@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 
 from agents import protocol
@@ -11,14 +12,23 @@ from agents.node.backends.base import Export, in_use
 from agents.node.folder import image_of
 from agents.node.images import Made
 from agents.node.jobs import AT_RESTART, Step
+from agents.node.memory import CANNOT_WRITE, State
 from agents.node.rebuild import restored
 from agents.node.runtime import Node
 from agents.node.swapping import Swap
 from agents.protocol import AccessRequest, Capabilities, Created, Deleted, Target
-from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
+from ipxeready.errors import (
+    ApplicationError,
+    Conflict,
+    Invalid,
+    NotFound,
+    Unavailable,
+)
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.jobs import Job
 from ipxeready.storage.sizes import parse_size
+
+logger = logging.getLogger(__name__)
 
 #: The job that makes a disk, and its operation in the log.
 CREATE_DISK = "lun.create_disk"
@@ -228,19 +238,19 @@ def target_delete(
             node.images.find(name + iqns.IMAGE_SUFFIX) is not None
             or node.images.find(name) is not None
         )
-        before = node.memory.set(iqn, off=returns or None, cd=False)
+        before = _remember_off(node, iqn, off=returns or None, needed=file is None)
         try:
             node.backend.unexport(target["iqn"], force=force)
         except ApplicationError:
-            node.memory.restore(iqn, before)
+            if before is not None:
+                node.memory.restore(iqn, before)
             raise
         node.exported.discard(iqn)
         if file is not None:
             node.images.delete(*file)
             Swap(node.images, file[0]).forget_old()
-            node.memory.set(iqn, off=False)
         if file is not None or not returns:
-            access.forget(node, iqn)
+            _forget_deleted(node, iqn)
         answer: Deleted = {"deleted": iqn, "delete_file": delete_file}
         if target["sessions"]:
             answer["closed"] = target["sessions"]
@@ -427,6 +437,30 @@ def _delete_rest(node: Node, iqn: str, name: str, delete_file: bool) -> Deleted:
     entry = node.images.check_deletable(entry.name)
     node.images.delete(entry.name, entry.identity)
     Swap(node.images, entry.name).forget_old()
-    node.memory.set(iqn, off=False, cd=False)
-    access.forget(node, iqn)
+    _forget_deleted(node, iqn)
     return {"deleted": iqn, "delete_file": True}
+
+
+def _remember_off(
+    node: Node, iqn: str, *, off: bool | None, needed: bool
+) -> State | None:
+    """Remember that a target is taken off, and return what was before.
+
+    None on a full disk where it is not `needed`: an image that goes is what makes room, and a kill before
+    it has gone leaves the disk as it was.
+    """
+    try:
+        return node.memory.set(iqn, off=off, cd=False)
+    except Unavailable as error:
+        if needed or error.code != CANNOT_WRITE:
+            raise
+        return None
+
+
+def _forget_deleted(node: Node, iqn: str) -> None:
+    """Forget all of a target whose image is gone; a disk that is still too full to say so fails nothing any more."""
+    try:
+        node.memory.set(iqn, off=False, cd=False)
+        access.forget(node, iqn)
+    except Unavailable as error:
+        logger.warning("%s is deleted; %s", iqn, error.message)

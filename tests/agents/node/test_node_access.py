@@ -436,6 +436,22 @@ def test_a_pipe_or_a_folder_in_the_place_of_our_files_is_said_and_holds_up_nobod
 
 
 @tgtd_only
+def test_a_node_that_had_secrets_does_not_open_when_its_memory_is_lost(
+    stgt: Lab,
+) -> None:
+    iqn = f"{BASE}:worker-01.debian"
+    stgt.disk("worker-01.debian", size=SIZE, access="chap", chap=SECRET)
+    assert stgt.tgtd
+    stgt.tgtd.kill()
+    stgt.tgtd.again()
+    (stgt.folder / ".targets.json").unlink()
+    stgt.restart()
+    assert stgt.targets() == {"worker-01.debian": "worker-01.debian.img"}
+    assert node_lab.may_log_in(stgt.tgtd, iqn, f"{BASE}:worker-01")
+    assert not node_lab.may_log_in(stgt.tgtd, iqn, f"{BASE}:worker-02")
+
+
+@tgtd_only
 def test_a_target_whose_secret_is_lost_stays_shut_while_tgtd_lives(stgt: Lab) -> None:
     stgt.disk("worker-01.debian", size=SIZE, access="chap", chap=SECRET)
     (stgt.folder / ".chap.json").unlink()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -306,3 +309,45 @@ def test_a_target_that_is_being_taken_off_is_told(files: Lab) -> None:
     assert files.client.delete(f"/lun?iqn={BASE}:{name}").status_code == 200
     assert told == [[f"{BASE}:{name}"]]
     assert files.client.get("/capabilities").json()["removing"] == []
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, _own_mounts: None) -> Iterator[Path]:
+    """A folder on a file system that can be full to its last byte: ext4 keeps some for itself."""
+    point = tmp_path / "tiny"
+    point.mkdir()
+    words = ("mount", "-t", "tmpfs", "-o", "size=8M", "none", str(point))
+    subprocess.run(words, check=True)
+    try:
+        yield point
+    finally:
+        subprocess.run(["umount", "-l", str(point)], check=True)
+
+
+@pytest.mark.parametrize("way", ["target", "rest", "image"])
+def test_a_full_disk_is_made_room_on_by_deleting(
+    make_lab: Callable[..., Lab], tiny: Path, way: str
+) -> None:
+    lab = make_lab(tiny)
+    lab.disk("worker-01.windows", size=SIZE, access="acl")
+    lab.disk("worker-02.windows", size=SIZE)
+    image = tiny / "worker-01.windows.img"
+    image.write_bytes(b"x" * SIZE)
+    if way != "target":
+        assert lab.delete("worker-01.windows").status_code == 200
+    filler = os.open(tiny / "filler", os.O_WRONLY | os.O_CREAT)
+    with contextlib.suppress(OSError):
+        while os.write(filler, b"x" * 4096):
+            pass
+    os.close(filler)
+    # What would have to be remembered is refused, and nothing is changed.
+    assert lab.delete("worker-02.windows").status_code == 503
+    if way == "image":
+        answer = lab.client.delete("/images?name=worker-01.windows.img")
+    else:
+        answer = lab.delete("worker-01.windows", delete_file="true")
+    assert answer.status_code == 200, answer.content
+    assert not image.exists()
+    assert list(lab.targets()) == ["worker-02.windows"]
+    assert f"{BASE}:worker-01.windows" not in lab.remembered()["off"]
+    assert lab.delete("worker-02.windows").status_code == 200
