@@ -21,11 +21,13 @@ function written() {
 }
 
 function read(text) {
+  const found = new Map();
   let node = "";
   for (const word of text.split(" ").filter(Boolean)) {
     if (word.startsWith("*")) node = word.slice(1);
-    else chosen.set(word, node);
+    else found.set(word, node);
   }
+  return found;
 }
 
 // --- rows ------------------------------------------------------------------------------------------------------
@@ -82,7 +84,9 @@ function say(lines) {
   );
 }
 
+/** Ask what the choice comes to; with `more` also who gets which node. */
 async function plan(more = {}) {
+  clearTimeout(timer);
   const turn = ++asked;
   const form = new FormData();
   form.set("csrfmiddlewaretoken", board.elements.csrfmiddlewaretoken.value);
@@ -90,17 +94,16 @@ async function plan(more = {}) {
   form.set("os", board.elements.os.value);
   for (const [name, values] of Object.entries(more)) for (const value of values) form.append(name, value);
   const answer = await json(board.dataset.plan, { method: "POST", body: form });
-  if (!answer || turn !== asked) return;
+  if (!answer) return;
   for (const worker of answer.gone ?? []) chosen.delete(worker);
-  if (answer.placed !== undefined) {
-    chosen.clear();
-    read(answer.placed);
-    for (const worker of answer.gone ?? []) chosen.delete(worker);
-    show();
-  }
+  // Somebody may have gone on ticking meanwhile.
+  for (const [worker, node] of read(answer.placed ?? "")) if (chosen.has(worker)) chosen.set(worker, node);
+  show();
   remember();
-  say(answer.facts);
-  masters();
+  if (turn === asked) {
+    say(answer.facts);
+    masters();
+  } else if (answer.placed) changed();
 }
 
 async function json(address, options = {}) {
@@ -239,6 +242,7 @@ function clicked(event) {
     event.preventDefault();
     if (!chosen.size) return say([board.dataset.none]);
     const on = [...board.querySelectorAll("input[name=on]:checked")].map((each) => each.value);
+    if (button.name === "share" && !on.length) return say([board.dataset.nobody]);
     plan(button.name === "take" ? { take: [button.value] } : { share: ["1"], on });
   } else if (button?.dataset.do) all(button.dataset.do);
 }
@@ -286,8 +290,9 @@ function altered(event) {
 function start() {
   const sent = board.elements.chosen.value;
   if (sent) {
+    // Back from a question.
     chosen.clear();
-    read(sent); // back from a question
+    for (const [worker, node] of read(sent)) chosen.set(worker, node);
   }
   for (const [name, value] of Object.entries(kept.fields ?? {})) put(board.elements[name], value);
   board.elements.size.value = kept.fields?.size ?? board.elements.size.value;

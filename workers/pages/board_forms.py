@@ -54,7 +54,8 @@ class FilterForm(_Form):
     )
 
     def __init__(self, *args: Any, nodes: list[str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        # The other form of the page has fields of the same names.
+        super().__init__(*args, auto_id="filter_%s", **kwargs)
         self.fields["agent"].choices = [("", "-"), *((n, label(n)) for n in nodes)]  # type: ignore[attr-defined]
 
 
