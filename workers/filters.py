@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ from workers.validators import shown
 #: The value of `default_os` for workers that have none.
 NO_DEFAULT = "none"
 _ORDERINGS = ("worker_id", "hostname", "state", "default_os")
+_OF_A_MAC = re.compile(r"[0-9a-f:-]+", re.IGNORECASE | re.ASCII)
 #: Words of one search; each is a part of the query.
 _WORDS = 10
 
@@ -115,12 +117,13 @@ class WorkerFilterSet(django_filters.FilterSet):
     ) -> QuerySet[Worker]:
         """Every word is part of the id, the hostname or a MAC."""
         for word in value.split():
-            bound = Binding.objects.filter(mac__icontains=word.replace("-", ":"))
-            rows = rows.filter(
-                Q(worker_id__icontains=word)
-                | Q(hostname__icontains=word)
-                | Q(hostname__in=bound.values("hostname"))
-            )
+            found = Q(worker_id__icontains=word) | Q(hostname__icontains=word)
+            # Other words are part of no MAC, and every binding need not be read for them.
+            if _OF_A_MAC.fullmatch(word):
+                mac = word.replace("-", ":")
+                bound = Binding.objects.filter(mac__icontains=mac)
+                found |= Q(hostname__in=bound.values("hostname"))
+            rows = rows.filter(found)
         return rows
 
     def in_order(

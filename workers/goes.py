@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,42 +18,45 @@ def what_goes(workers: Sequence[Worker], *, delete_file: bool) -> list[dict[str,
     """
     things = selectors.things_of([worker.worker_id for worker in workers])
     sessions = sessions_of([thing for found in things.values() for thing in found])
-    bindings: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in Binding.objects.order_by("pk"):
-        besides = {"ip": row.ip or None, "tags": row.tags or None}
-        told = {key: value for key, value in besides.items() if value}
-        bindings[row.hostname].append({"mac": row.mac, **told})
-    disks: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for disk in Disk.objects.order_by("position"):
-        disks[disk.worker_id].append(
-            {
-                "os": disk.os,
-                "agent": disk.agent,
-                "iqn": disk.iqn,
-                "image": disk.filename,
-                "image_deleted": delete_file,
-                **_in_use(sessions, disk.iqn),
-            }
-        )
-    cds = {
-        cd.worker_id: {
-            "agent": cd.agent,
-            "iqn": cd.iqn,
-            "iso": cd.iso,
-            **_in_use(sessions, cd.iqn),
-        }
-        for cd in Cd.objects.all()
-    }
+    bound = selectors.bindings_of([worker.hostname for worker in workers])
     return [
         {
             "worker_id": worker.worker_id,
             "hostname": worker.hostname,
-            "bindings": bindings[worker.hostname],
-            "disks": disks[worker.worker_id],
-            "cd": cds.get(worker.worker_id),
+            "bindings": [_binding(row) for row in bound.get(worker.hostname, [])],
+            "disks": [
+                {
+                    "os": disk.os,
+                    "agent": disk.agent,
+                    "iqn": disk.iqn,
+                    "image": disk.filename,
+                    "image_deleted": delete_file,
+                    **_in_use(sessions, disk.iqn),
+                }
+                for disk in things.get(worker.worker_id, [])
+                if isinstance(disk, Disk)
+            ],
+            "cd": next(
+                (
+                    {
+                        "agent": cd.agent,
+                        "iqn": cd.iqn,
+                        "iso": cd.iso,
+                        **_in_use(sessions, cd.iqn),
+                    }
+                    for cd in things.get(worker.worker_id, [])
+                    if isinstance(cd, Cd)
+                ),
+                None,
+            ),
         }
         for worker in workers
     ]
+
+
+def _binding(row: Binding) -> dict[str, Any]:
+    besides = {"ip": row.ip or None, "tags": row.tags or None}
+    return {"mac": row.mac, **{key: value for key, value in besides.items() if value}}
 
 
 def _in_use(sessions: dict[str, list[Session]], iqn: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from ipxeready.jobs.selectors import store
 from ipxeready.jobs.services import jobs_recover
 from ipxeready.storage.inflight import claim
 from workers.models import Disk
+from workers.selectors import under_way
 from workers.settle import BUSY, CHUNK, settle
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class Keeper:
             self._pruned = time.monotonic()
 
     def _settle(self) -> None:
-        left = list(Disk.objects.exclude(status=""))
+        left = list(under_way())
         names = {(disk.worker_id, disk.os) for disk in left}
         self._disks = {name: at for name, at in self._disks.items() if name in names}
         due = [disk for disk in left if _due(self._disks, (disk.worker_id, disk.os))]

@@ -126,7 +126,7 @@ def deletion_ended(running: Running) -> None:
     about = running.job.about
     names = [str(name) for name in about.get("worker_ids", [])]
     there = selectors.hostnames_of(names)
-    under_way = Disk.objects.exclude(status="").values_list("worker_id", flat=True)
+    under_way = selectors.under_way().values_list("worker_id", flat=True)
     if not there.keys().isdisjoint(under_way):
         return
     hostnames = dict(about.get("hostnames", []))

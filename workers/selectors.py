@@ -86,16 +86,16 @@ def macs_by_hostname(hostnames: list[str]) -> dict[str, list[str]]:
     return dict(found)
 
 
-def default_systems() -> set[str]:
-    """The systems that are somebody's default, with an empty word where somebody has none."""
-    rows = Worker.objects.order_by("default_os").values_list("default_os", flat=True)
-    return set(rows.distinct())
+def _words(model: type[Worker | Disk], column: str) -> frozenset[str]:
+    rows: QuerySet[Any] = model._default_manager.order_by(column)
+    return frozenset(rows.values_list(column, flat=True).distinct())
 
 
-def nodes_of_disks() -> set[str]:
-    """The nodes that the ledger names, whether or not the registry knows them."""
-    rows = Disk.objects.order_by("agent").values_list("agent", flat=True)
-    return set(rows.distinct())
+#: The systems that are somebody's default, with an empty word where somebody has none.
+default_systems = Kept(lambda: _words(Worker, "default_os"))
+
+#: The nodes that the ledger names, whether or not the registry knows them.
+nodes_of_disks = Kept(lambda: _words(Disk, "agent"))
 
 
 def bindings_named(hostname: str) -> list[Binding]:
@@ -185,12 +185,14 @@ def sharers(thing: Disk | Cd) -> list[str]:
 
 def owners(agent_id: str, iqn: str) -> list[str]:
     """The workers whose records name this target of a node as their disk or CD."""
+    # By the name alone: hardly two disks have the same, and a node has thousands.
     return [
         name
         for model in (Disk, Cd)
-        for name in model.objects.filter(agent=agent_id, iqn=iqn).values_list(
-            "worker_id", flat=True
+        for name, agent in model.objects.filter(iqn=iqn).values_list(
+            "worker_id", "agent"
         )
+        if agent == agent_id
     ]
 
 
@@ -223,10 +225,8 @@ loads = Kept(_counted)
 
 def disk_counts() -> dict[str, int]:
     """Disks by node."""
-    counts: dict[str, int] = defaultdict(int)
-    for agent in Disk.objects.values_list("agent", flat=True):
-        counts[agent] += 1
-    return dict(counts)
+    by_node = Disk.objects.order_by("agent").values_list("agent")
+    return dict(by_node.annotate(number=Count("pk")))
 
 
 def workers_on(agent: str) -> list[str]:
@@ -306,7 +306,8 @@ counts = Kept(_count)
 
 def under_way() -> QuerySet[Disk]:
     """Disks that are being made or deleted, or were when something ended."""
-    return Disk.objects.exclude(status="").order_by("worker_id", "position")
+    # Not `exclude(status="")`: for that SQLite reads every row.
+    return Disk.objects.filter(status__gt="").order_by("worker_id", "position")
 
 
 def _find_homeless() -> tuple[tuple[str, str, str], ...]:
@@ -350,6 +351,16 @@ def things_of(names: list[str]) -> dict[str, list[Disk | Cd]]:
             found.setdefault(cd.worker_id, []).append(cd)
         for disk in Disk.objects.filter(worker_id__in=part).order_by("position"):
             found.setdefault(disk.worker_id, []).append(disk)
+    return found
+
+
+def bindings_of(hostnames: list[str]) -> dict[str, list[Binding]]:
+    """The bindings that give each of these hostnames, in the order of the file."""
+    found: dict[str, list[Binding]] = defaultdict(list)
+    for start in range(0, len(hostnames), PART):
+        part = hostnames[start : start + PART]
+        for row in Binding.objects.filter(hostname__in=part).order_by("pk"):
+            found[row.hostname].append(row)
     return found
 
 

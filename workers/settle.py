@@ -187,7 +187,7 @@ def settle_all() -> None:
     A dead node costs one time limit for each hundred of its disks.
     """
     ensure_fresh(wait=True)
-    left = list(Disk.objects.exclude(status=""))
+    left = list(selectors.under_way())
     for start in range(0, len(left), CHUNK):
         part = left[start : start + CHUNK]
         try:

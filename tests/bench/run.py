@@ -17,7 +17,16 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.bench import changes, clones, data, disks, firmware, menu, processes
+from tests.bench import (
+    changes,
+    clones,
+    data,
+    disks,
+    firmware,
+    menu,
+    pages,
+    processes,
+)
 from tests.bench.table import Table
 
 
@@ -53,6 +62,7 @@ def _options(words: list[str] | None) -> argparse.Namespace:
     add("--sizes", type=int, nargs="+", default=[100, 1_000, 10_000])
     add("--requests", type=int, default=3_000, help="of each load")
     add("--rounds", type=int, default=3, help="of each load, the best counts")
+    add("--pages", type=int, default=15, help="visits of each page; 0: none")
     add("--naive", type=int, default=12, help="requests of the naive way")
     add("--times", type=int, default=5, help="registrations and edits")
     add("--disks", type=int, default=100, help="of each way to make disks")
@@ -90,6 +100,7 @@ def _measure(
         plain.start()
         _add_load(table, product, plain, size, options)
         plain.stop()
+        _add_pages(table, product, layout, options.pages)
         for memory in product.memory():
             table.add(f"memory of the {memory.name}", "MB", [memory.pss, memory.rss])
         _add_changes(table, product, layout, size, options)
@@ -153,6 +164,18 @@ def _add_changes(
         table.add(title, "ms", [statistics.median(times), min(times)])
 
 
+def _add_pages(
+    table: Table, product: processes.Server, layout: data.Layout, times: int
+) -> None:
+    """Medians: a page that another one's work holds up is no slow page."""
+    if not times:
+        return
+    for title, seconds in pages.measure(product, layout, times).items():
+        found = [1000 * each for each in seconds]
+        figures = [statistics.median(found), min(found)] if found else [None]
+        table.add(f"page: {title}", "ms", figures)
+
+
 def _menu(times: int) -> str:
     title = "Power-on to menu (BIOS, iPXE in the card, QEMU without KVM): "
     if not times:
@@ -182,7 +205,7 @@ def _explained(options: argparse.Namespace) -> list[str]:
         f"Load: {firmware.PROCESSES} client processes with {firmware.CONNECTIONS} kept connections each, "
         f"{options.requests} requests a round, best of {options.rounds} rounds taken in turn;",
         "server: gunicorn as shipped (2 processes of 8 threads), the same for all views. Memory: own share (PSS), "
-        "resident (RSS). Changes: median, best.",
+        "resident (RSS). Changes and pages: median, best.",
     ]
 
 

@@ -17,7 +17,7 @@ from tests.bench.table import Table
 
 
 def test_every_figure_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    words = "--sizes 6 8 --requests 30 --naive 2 --times 1 --disks 2 --rounds 1 --menu 0 --clone 0.1 0.02"
+    words = "--sizes 6 8 --requests 30 --naive 2 --times 1 --disks 2 --rounds 1 --pages 1 --menu 0 --clone 0.1 0.02"
     assert run.main(words.split()) == 0
     printed = capsys.readouterr().out
     assert "6 workers" in printed
@@ -30,6 +30,9 @@ def test_every_figure_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         "/boot-vars, each machine once [/s]",
         "naive way: YAML at each request [/s]",
         "/boot-vars / empty view [x]",
+        "page: start page [ms]",
+        "page: workers [ms]",
+        "page: operations [ms]",
         "memory of the master [MB]",
         "memory of the worker 1 [MB]",
         "registration of a new MAC [ms]",
