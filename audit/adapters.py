@@ -9,6 +9,16 @@ from audit.models import Operation
 from ipxeready.index.journal import JournalSource, parse_time
 from ipxeready.storage.paths import Layout
 
+#: The fields that are text in a row, and how much of it.
+LENGTHS = {
+    "op": 64,
+    "status": 16,
+    "worker_id": 255,
+    "agent": 255,
+    "user": 255,
+    "client": 255,
+}
+
 
 class OperationsJournal(JournalSource):
     """The audit trail."""
@@ -25,15 +35,12 @@ class OperationsJournal(JournalSource):
         return Operation(
             id=number,
             ts=parse_time(data.get("ts")),
-            op=_text(data, "op", 64),
-            status=_text(data, "status", 16),
-            worker_id=_text(data, "worker_id", 255),
-            agent=_text(data, "agent", 255),
-            client=_text(data, "client", 255),
             data=data,
+            **{name: text_of(data, name) for name in LENGTHS},
         )
 
 
-def _text(data: dict[str, Any], key: str, longest: int) -> str:
-    value = data.get(key)
-    return "" if value is None else str(value)[:longest]
+def text_of(data: dict[str, Any], name: str) -> str:
+    """A field of a line as the row has it."""
+    value = data.get(name)
+    return "" if value is None else str(value)[: LENGTHS[name]]

@@ -9,8 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from audit import selectors
-from audit.filters import OperationFilter
-from audit.models import Operation
+from audit.filters import NAMES, OperationFilter
 from audit.serializers import PageSerializer
 from ipxeready.web.pagination import whole_number
 from ipxeready.web.serializers import strict_query
@@ -20,7 +19,6 @@ LIMIT = 1000
 MOST = 10_000
 #: The largest id that the index can hold.
 _LARGEST = 10**18 - 1
-_FILTERS = ("op", "status", "worker_id", "agent")
 
 
 class OperationList(ApiView):
@@ -32,21 +30,26 @@ class OperationList(ApiView):
                 OpenApiParameter(name, OpenApiTypes.INT)
                 for name in ("since", "before", "limit")
             ),
-            *(OpenApiParameter(name, OpenApiTypes.STR) for name in _FILTERS),
+            *(OpenApiParameter(name, OpenApiTypes.STR) for name in NAMES),
         ],
         responses=PageSerializer,
     )
     def get(self, request: Request) -> Response:
         """Lines above `since`, oldest first; with `before`, lines below it, newest first."""
-        names = ("since", "before", "limit", *_FILTERS, "format")
+        names = ("since", "before", "limit", *NAMES, "format")
         strict_query(request, dict.fromkeys(names))
-        bound = OperationFilter(request.query_params, queryset=Operation.objects.none())
+        bound = OperationFilter(request.query_params)
         if not bound.is_valid():
-            raise ValidationError(bound.errors)
+            raise ValidationError(
+                {
+                    name: [str(word) for word in words]
+                    for name, words in bound.errors.items()
+                }
+            )
         page = selectors.page(
             since=whole_number(request, "since", 0, _LARGEST) or 0,
             before=whole_number(request, "before", 0, _LARGEST),
             limit=whole_number(request, "limit", 1, MOST) or LIMIT,
-            **{name: bound.form.cleaned_data[name] for name in _FILTERS},
+            wanted=bound.wanted(),
         )
         return Response(PageSerializer(page._asdict()).data)

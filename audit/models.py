@@ -15,6 +15,7 @@ class Operation(models.Model):
     status = models.CharField(_("status"), max_length=16, db_index=True)
     worker_id = models.CharField(_("worker"), max_length=255, default="", db_index=True)
     agent = models.CharField(_("node"), max_length=255, default="", db_index=True)
+    user = models.CharField(_("user"), max_length=255, default="", db_index=True)
     client = models.CharField(_("client"), max_length=255, default="")
     data = models.JSONField(_("details"), default=dict)
 

@@ -138,4 +138,7 @@ def parse_time(text: object) -> datetime | None:
         value = datetime.fromisoformat(str(text))
     except ValueError:
         return None
+    if not 1 < value.year < 9999:
+        # Another zone's year may be none that can be counted.
+        return None
     return value if value.tzinfo else timezone.make_aware(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,3 +125,68 @@ def last_id(path: Path) -> int:
             if best or want >= size:
                 return best
             want *= 8
+
+
+#: Bytes that are read at once where lines are looked for from the end, or in the middle.
+BLOCK = 256 * 1024
+
+
+def backwards(path: Path, end: int) -> Iterator[bytes]:
+    """The whole lines before the offset `end`, the last one first, without reading more than is taken."""
+    with path.open("rb") as stream:
+        rest = b""
+        while end > 0:
+            start = max(0, end - BLOCK)
+            stream.seek(start)
+            first, *lines = (stream.read(end - start) + rest).split(b"\n")
+            yield from (line for line in reversed(lines) if line.strip())
+            rest, end = first, start
+        if rest.strip():
+            yield rest
+
+
+def forwards(path: Path, start: int, end: int) -> Iterator[bytes]:
+    """The whole lines from the offset `start`, at which one begins, to the offset `end`."""
+    with path.open("rb") as stream:
+        stream.seek(start)
+        for line in stream:
+            start += len(line)
+            if start > end or not line.endswith(b"\n"):
+                return
+            if line.strip():
+                yield line
+
+
+def first_where(path: Path, holds: Callable[[dict[str, Any]], bool | None]) -> int:
+    """The offset of the first line for which `holds`, by halving: it does not hold before that line, and does after.
+
+    None of `holds` means that this line cannot tell. The end of the file where no line holds.
+    """
+    with path.open("rb") as stream:
+        low, high = 0, os.fstat(stream.fileno()).st_size
+        while high - low > BLOCK:
+            middle = (low + high) // 2
+            stream.seek(middle)
+            stream.readline()
+            at, answer = stream.tell(), None
+            while answer is None and at < high:
+                at = stream.tell()
+                raw = stream.readline()
+                if not raw:
+                    break
+                answer = _told(raw, holds)
+            if answer is False:
+                low = at
+            else:
+                high = middle
+        stream.seek(low)
+        while True:
+            at = stream.tell()
+            raw = stream.readline()
+            if not raw or _told(raw, holds):
+                return at
+
+
+def _told(raw: bytes, holds: Callable[[dict[str, Any]], bool | None]) -> bool | None:
+    line = parse(raw, 0, 0) if raw.strip() else None
+    return holds(line.data) if line and line.data is not None else None
