@@ -5,9 +5,8 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import URLPattern, path
 
-from agents.image_pages import image_urls
 from agents.models import Agent
-from agents.pages import editing, listing, log, luns, node, registering
+from agents.pages import editing, images, listing, log, luns, node, registering
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER
 from ipxeready.web.admin import FileBackedAdmin
 from ipxeready.web.pages import View, page_view
@@ -28,6 +27,11 @@ _PAGES: tuple[tuple[str, View, str, str, tuple[str, ...]], ...] = (
     ("<str:agent_id>/luns/delete/", luns.delete, "lun_delete", OPERATOR, _FORM),
     ("<str:agent_id>/luns/access/", luns.access, "lun_access", OPERATOR, _FORM),
     ("<str:agent_id>/jobs/<str:job_id>/cancel/", node.job_cancel, "job_cancel", OPERATOR, _FORM),
+    ("<str:agent_id>/images/", images.images, "images", VIEWER, ("GET",)),
+    ("<str:agent_id>/images/delete/", images.delete, "image_delete", OPERATOR, _FORM),
+    ("<str:agent_id>/images/convert/", images.convert, "image_convert", OPERATOR, _FORM),
+    ("<str:agent_id>/images/upload/", images.upload, "image_upload", OPERATOR, _FORM),
+    ("<str:agent_id>/images/uploads/<str:upload_id>/delete/", images.give_up, "upload_delete", OPERATOR, ("POST",)),
 )  # fmt: skip
 
 
@@ -38,7 +42,7 @@ class AgentAdmin(FileBackedAdmin):
     source = "agents"
 
     def get_urls(self) -> list[URLPattern]:
-        """Our pages, those of a node's images, and of Django's the history only."""
+        """Our pages, and of Django's the history only."""
         mine = [
             path(
                 route,
@@ -52,4 +56,4 @@ class AgentAdmin(FileBackedAdmin):
             for pattern in super().get_urls()
             if pattern.name == "agents_agent_history"
         ]
-        return [*mine, *image_urls(self), *history]
+        return [*mine, *history]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ from django.conf import settings
 
 from agents import intake_watched as watched
 from agents import protocol, selectors
-from agents.intake_client import IntakeClient
+from agents.intake_client import UPLOAD_ID, IntakeClient
 from agents.models import Agent
 from agents.nodes import audited
 from agents.protocol import Converted, ImageDeleted, ImageList, Upload, Uploaded
@@ -22,13 +21,20 @@ from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
 from ipxeready.jobs.watch import NOBODY, Watch
 from ipxeready.storage import iqn as iqns
 
-_UPLOAD_ID = re.compile(r"[0-9a-f]{1,64}")
 
-
-def image_list(*, actor: Actor, agent_id: str) -> ImageList:
-    """Every file of a node's image directory."""
+def image_list(
+    *, actor: Actor, agent_id: str, timeout: float | None = None
+) -> ImageList:
+    """Every file of a node's image directory; with `timeout` a node that hangs is not waited for longer, as pages want it."""
     actor.require(VIEWER)
-    return IntakeClient(selectors.agent_get(agent_id)).images()
+    agent = selectors.agent_get(agent_id)
+    if timeout is None:
+        return IntakeClient(agent).images()
+    answer = ask_all([agent], lambda node: IntakeClient(node).images(), timeout)
+    found = answer[agent.id]
+    if isinstance(found, ApplicationError):
+        raise found
+    return found
 
 
 def image_delete(
@@ -250,7 +256,7 @@ def node_of_image(*, name: str, nodes: list[Agent]) -> Agent:
 
 def _client(agent_id: str, upload_id: str) -> IntakeClient:
     agent = selectors.agent_get(agent_id)
-    if not _UPLOAD_ID.fullmatch(upload_id):
+    if not UPLOAD_ID.fullmatch(upload_id):
         raise NotFound(f"there is no upload {upload_id[:40]!r}", code="upload.missing")
     return IntakeClient(agent)
 

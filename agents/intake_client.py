@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import quote
@@ -19,12 +20,10 @@ class IntakeClient(NodeClient):
         """Every file of its image directory."""
         answer = self._call("GET", protocol.IMAGES, timeout=LONG)
         found = answer.get("images") if isinstance(answer, dict) else None
-        if not isinstance(found, list) or not all(
-            isinstance(entry, dict) and isinstance(entry.get("name"), str)
-            for entry in found
-        ):
+        if not isinstance(found, list) or not all(map(_is_image, found)):
             raise self._nonsense("its /images is no list of images")
-        answer.setdefault("formats", [])
+        if not isinstance(answer.setdefault("formats", []), list):
+            raise self._nonsense("its formats are no list")
         return cast(ImageList, answer)
 
     def image_delete(self, name: str, *, master: bool) -> ImageDeleted:
@@ -47,10 +46,7 @@ class IntakeClient(NodeClient):
         """The unfinished ones."""
         answer = self._call("GET", protocol.UPLOADS)
         found = answer.get("uploads") if isinstance(answer, dict) else None
-        if not isinstance(found, list) or not all(
-            isinstance(entry, dict) and isinstance(entry.get("id"), str)
-            for entry in found
-        ):
+        if not isinstance(found, list) or not all(map(_is_upload, found)):
             raise self._nonsense("its /uploads is no list of uploads")
         return cast(list[Upload], found)
 
@@ -106,6 +102,28 @@ class IntakeClient(NodeClient):
         if not isinstance(answer, dict) or not isinstance(answer.get(name), str):
             raise self._nonsense(f"its answer has no {name}")
         return answer
+
+
+#: What an upload's id may look like: it becomes part of an address.
+UPLOAD_ID = re.compile(r"[0-9a-f]{1,64}")
+
+
+def _is_image(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and all(isinstance(entry.get(name), str) for name in ("name", "kind"))
+        and all(isinstance(entry.get(name), int) for name in ("size", "allocated"))
+    )
+
+
+def _is_upload(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and UPLOAD_ID.fullmatch(str(entry.get("id"))) is not None
+        and isinstance(entry.get("name"), str)
+        and isinstance(entry.get("offset"), int)
+        and isinstance(entry.get("size"), int | None)
+    )
 
 
 def _at(upload_id: str) -> str:

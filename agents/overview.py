@@ -13,10 +13,17 @@ from agents.health import remember, told
 from agents.intake_client import IntakeClient
 from agents.models import Agent
 from agents.nodes import words_of
-from agents.protocol import Capabilities, Target
+from agents.protocol import (
+    KIND_ISO,
+    Capabilities,
+    Target,
+    check_iso,
+    check_master,
+    passes,
+)
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor
-from ipxeready.errors import ApplicationError, NodeRefused
+from ipxeready.errors import ApplicationError, Unavailable
 
 #: Jobs of the node that are told at most.
 JOBS = 20
@@ -72,10 +79,10 @@ def _parts(agent: Agent, timeout: float) -> dict[str, Any]:
         began = time.monotonic()
         try:
             answer = ask(client)
-        except NodeRefused as error:
-            found[name] = error
-        except ApplicationError as error:
+        except Unavailable as error:
             return {**found, **dict.fromkeys(list(_QUESTIONS)[len(found) :], error)}
+        except ApplicationError as error:
+            found[name] = error
         else:
             # As `health.told` takes it: with its seconds.
             timed = (answer, time.monotonic() - began)
@@ -100,11 +107,13 @@ def choices_of(
     capabilities, masters, images = answer
     return (
         cast(Capabilities, capabilities),
-        sorted(str(master["name"]) for master in masters),
         sorted(
-            str(image["name"])
+            master["name"] for master in masters if passes(check_master, master["name"])
+        ),
+        sorted(
+            image["name"]
             for image in images["images"]
-            if image.get("kind") == "iso"
+            if image["kind"] == KIND_ISO and passes(check_iso, image["name"])
         ),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NotRequired, TypedDict
 
@@ -470,6 +471,14 @@ def check_filename(name: str, *, suffix: str, field: str) -> str:
             field=field,
         )
     return name
+
+
+def passes(check: Callable[[str], str], name: object) -> bool:
+    """Whether a check of names takes this one: what a form offers must be what the service takes."""
+    try:
+        return isinstance(name, str) and bool(check(name))
+    except Invalid:
+        return False
 
 
 def check_master(name: str, *, field: str = "master") -> str:

@@ -226,9 +226,11 @@ def agent_probe(
 
 def owners_on(agent_id: str, iqns: list[str]) -> dict[str, list[str]]:
     """Whose each of these targets of a node is; those that are nobody's are not in it."""
+    # A node may list names that are none; nobody owns those, and not all of them can be asked for.
+    asked = [iqn for iqn in iqns if iqn.isascii()]
     found: dict[str, set[str]] = {}
     for ask in TARGET_OWNERS:
-        for iqn, names in ask(agent_id, iqns).items():
+        for iqn, names in ask(agent_id, asked).items():
             found.setdefault(iqn, set()).update(names)
     return {iqn: sorted(names) for iqn, names in found.items()}
 

@@ -42,10 +42,11 @@ def find(agent_id: str) -> Agent:
     return found
 
 
-def address(name: str, agent: Agent, *args: str, **query: str) -> str:
+def address(route: str, agent: Agent, /, *args: str, **query: str) -> str:
     """The address of a page of this node, what is in `query` behind it."""
-    path = reverse(name, args=[agent.pk, *args])
-    return f"{path}?{urlencode(query)}" if query else path
+    path = reverse(route, args=[agent.pk, *args])
+    # A node may write what no address can hold; that leads to a page which says that there is no such thing.
+    return f"{path}?{urlencode(query, errors='replace')}" if query else path
 
 
 def worker_address(worker_id: str) -> str:
@@ -134,5 +135,8 @@ def moment(text: Any) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except (ValueError, TypeError):
+        return None
+    # Times at the ends of the calendar cannot be told in another zone.
+    if not 1970 <= found.year <= 9000:
         return None
     return found if found.tzinfo else found.astimezone()

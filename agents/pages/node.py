@@ -16,6 +16,7 @@ from agents.models import Agent
 from agents.overview import Overview, node_overview
 from agents.pages.cards import card
 from agents.pages.common import (
+    address,
     back_to,
     find,
     limit,
@@ -64,7 +65,7 @@ def node(request: HttpRequest, agent_id: str) -> HttpResponse:
             "errors": found.errors,
             "listed": found.targets is not None,
             "targets": [
-                _row(target, owners.get(target["iqn"], [])) for target in shown
+                _row(agent, target, owners.get(target["iqn"], [])) for target in shown
             ],
             "page": shown,
             "count": len(targets),
@@ -108,7 +109,7 @@ def _no_cd(agent: Agent, found: Overview) -> str:
     return ""
 
 
-def _row(target: Target, owners: list[str]) -> dict[str, Any]:
+def _row(agent: Agent, target: Target, owners: list[str]) -> dict[str, Any]:
     """One target for the template; a node may say anything in it."""
     luns = [lun for lun in target["luns"] if isinstance(lun, dict)]
     sessions = [each for each in target["sessions"] if isinstance(each, dict)]
@@ -136,6 +137,10 @@ def _row(target: Target, owners: list[str]) -> dict[str, Any]:
         ],
         "more": max(len(sessions) - _SESSIONS, 0),
         "owners": [(name, worker_address(name)) for name in owners],
+        "set_access": address(
+            "admin:agents_agent_lun_access", agent, iqn=target["iqn"]
+        ),
+        "delete": address("admin:agents_agent_lun_delete", agent, iqn=target["iqn"]),
     }
 
 

@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import messages
 from django.core import signing
-from django.core.exceptions import PermissionDenied
 from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
     HttpResponseBase,
-    HttpResponseNotAllowed,
     HttpResponseRedirect,
 )
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.csrf import csrf_exempt
 
-from agents import intake, intake_jobs, protocol, selectors
+from agents import intake, intake_jobs, protocol
 from agents.formupload import NodeUploadHandler
 from agents.image_forms import ConvertForm, ImageDeleteForm, UploadForm
 from agents.models import Agent
+from agents.pages.common import (
+    PATIENCE,
+    WORK_PATIENCE,
+    address,
+    find,
+    moment,
+    question,
+    trail,
+    worker_address,
+)
 from agents.protocol import ImageFile
-from agents.services import OWNERS
+from agents.services import owners_on
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, Actor
 from ipxeready.errors import ApplicationError, Invalid
 from ipxeready.jobs.services import Work, job_start, job_wait, refusal_of
 from ipxeready.storage.jobs import DONE, ENDED, Job
 from ipxeready.storage.sizes import format_size
 from ipxeready.web.actors import actor_of
+from ipxeready.web.pages import page
 
-if TYPE_CHECKING:
-    from agents.admin import AgentAdmin
-
-#: Seconds that a page waits for work; what takes longer is followed on its job's page.
-PATIENCE = 3.0
 #: What a form with a file must prove before a byte of it is read (Django's own proof lies behind the file).
-_SALT = "agents.image_pages.upload"
+_SALT = "agents.pages.images.upload"
 _TOKEN_AGE = 12 * 3600
 _KINDS: dict[str, Any] = {
     protocol.KIND_DISK: _("disk"),
@@ -53,48 +54,26 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def image_urls(admin: AgentAdmin) -> list[URLPattern]:
-    """The addresses of these pages below a node's."""
-    view = admin.admin_site.admin_view
-    # csrf_exempt: its own proof is in the address, see `_proof`.
-    send = csrf_exempt(partial(_upload, admin))
-    return [
-        path(f"<path:agent_id>/images/{route}", view(function), name=name)
-        for route, function, name in (
-            ("", partial(_list, admin), "agents_agent_images"),
-            ("delete/", partial(_delete, admin), "agents_agent_image_delete"),
-            ("convert/", partial(_convert, admin), "agents_agent_image_convert"),
-            ("upload/", send, "agents_agent_image_upload"),
-            (
-                "uploads/<str:upload_id>/delete/",
-                partial(_give_up, admin),
-                "agents_agent_upload_delete",
-            ),
-        )
-    ]
-
-
-def _list(admin: AgentAdmin, request: HttpRequest, agent_id: str) -> HttpResponse:
-    agent = _agent(admin, request, agent_id)
-    return _page(admin, request, agent)
+def images(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """What lies in the image directory, with the forms for those who may use them."""
+    return _page(request, find(agent_id))
 
 
 def _page(
-    admin: AgentAdmin,
     request: HttpRequest,
     agent: Agent,
     *,
-    convert: ConvertForm | None = None,
-    upload: UploadForm | None = None,
+    convert_form: ConvertForm | None = None,
+    upload_form: UploadForm | None = None,
 ) -> HttpResponse:
     """The list and the forms; a node that does not answer is said in the place of the list."""
     actor = actor_of(request)
-    images: list[ImageFile] = []
+    found: list[ImageFile] = []
     uploads: list[dict[str, Any]] = []
     error, formats = "", []
     try:
-        found = intake.image_list(actor=actor, agent_id=agent.id)
-        images, formats = found["images"], found["formats"]
+        told = intake.image_list(actor=actor, agent_id=agent.id, timeout=PATIENCE)
+        found, formats = told["images"], told["formats"]
         uploads = [
             {
                 **each,
@@ -107,27 +86,32 @@ def _page(
         error = caught.message
     sources = [
         image["name"]
-        for image in images
+        for image in found
         if image["kind"] == protocol.KIND_SOURCE
         or (
             (image["kind"] != protocol.KIND_ISO and "target" not in image)
             and image["name"].lower().endswith(protocol.UPLOAD_SUFFIXES)
         )
     ]
+    sources = [name for name in sources if protocol.passes(protocol.check_source, name)]
     # Those that are nothing else come first.
     sources.sort(key=lambda name: protocol.kind_of(name) != protocol.KIND_SOURCE)
+    targets = [str(image["target"]) for image in found if image.get("target")]
+    owners = owners_on(agent.id, targets)
     return _rendered(
-        admin,
         request,
         agent,
         "agents/images.html",
         _t("Images of %(node)s") % {"node": agent.id},
-        images=[_row(agent, image, actor) for image in images],
+        images=[
+            _row(agent, image, owners.get(str(image.get("target")), []), actor)
+            for image in found
+        ],
         uploads=uploads,
         node_error=error,
         may_change=actor.may(OPERATOR),
-        upload_form=upload or UploadForm(),
-        convert_form=convert or ConvertForm(sources=sources),
+        upload_form=upload_form or UploadForm(),
+        convert_form=convert_form or ConvertForm(sources=sources),
         can_convert=bool(formats),
         sources=sources,
         proof=_proof(request, agent),
@@ -135,28 +119,29 @@ def _page(
     )
 
 
-def _row(agent: Agent, image: ImageFile, actor: Actor) -> dict[str, Any]:
+def _row(
+    agent: Agent, image: ImageFile, owners: list[str], actor: Actor
+) -> dict[str, Any]:
     """One file as the page shows it."""
     target = image.get("target", "")
-    owners: list[str] = []
-    if target:
-        owners = sorted({owner for ask in OWNERS for owner in ask(agent.id, target)})
     master = image["kind"] == protocol.KIND_MASTER
     return {
         "name": image["name"],
+        "delete": address("admin:agents_agent_image_delete", agent, name=image["name"]),
         "kind": _KINDS.get(image["kind"], image["kind"]),
-        "size": format_size(image["size"]),
-        "allocated": format_size(image["allocated"]),
-        "changed": _time(image["mtime"]),
+        "size": image.get("size"),
+        "allocated": image.get("allocated"),
+        "changed": moment(image.get("mtime")),
         "target": target,
-        "owners": owners,
+        "owners": [(name, worker_address(name)) for name in owners],
         "problem": image.get("problem", ""),
         "may_delete": not target and actor.may(ADMINISTRATOR if master else OPERATOR),
     }
 
 
-def _convert(admin: AgentAdmin, request: HttpRequest, agent_id: str) -> HttpResponse:
-    agent = _agent(admin, request, agent_id, OPERATOR)
+def convert(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """An image from a file of another format."""
+    agent = find(agent_id)
     if request.method != "POST":
         return _back(agent)
     source = request.POST.get("convert-source", "")
@@ -167,21 +152,22 @@ def _convert(admin: AgentAdmin, request: HttpRequest, agent_id: str) -> HttpResp
             work = intake_jobs.convert_work(
                 actor=actor, agent_id=agent.id, **form.cleaned_data
             )
-            return _followed(admin, request, agent, work)
+            return _followed(request, agent, work)
         except ApplicationError as error:
             field = error.field if error.field in form.fields else None
             form.add_error(field, error.message)
-    return _page(admin, request, agent, convert=form)
+    return _page(request, agent, convert_form=form)
 
 
-def _upload(admin: AgentAdmin, request: HttpRequest, agent_id: str) -> HttpResponseBase:
-    """A plain form with a file, which goes to the node while it comes."""
-    agent = _agent(admin, request, agent_id, OPERATOR)
+@csrf_exempt
+def upload(request: HttpRequest, agent_id: str) -> HttpResponseBase:
+    """A plain form with a file, which goes to the node while it comes. Its own proof is in the address, see `_proof`."""
+    agent = find(agent_id)
     if request.method != "POST":
         return _back(agent)
     if not _proven(request, agent):
         message = _t("the form has expired: reload the page and send it again")
-        admin.message_user(request, message, messages.ERROR)
+        messages.error(request, message)
         return _back(agent)
     actor = actor_of(request)
     handler = NodeUploadHandler(request, actor, agent.id)
@@ -200,7 +186,7 @@ def _upload(admin: AgentAdmin, request: HttpRequest, agent_id: str) -> HttpRespo
             name=name,
             sha256=request.POST.get("upload-sha256", "").strip() or None,
         )
-        return _followed(admin, request, agent, work, gives_up=handler)
+        return _followed(request, agent, work, gives_up=handler)
     except ApplicationError as error:
         handler.give_up()
         form.is_valid()
@@ -208,11 +194,10 @@ def _upload(admin: AgentAdmin, request: HttpRequest, agent_id: str) -> HttpRespo
         form.add_error(
             error.field if error.field in form.fields else None, error.message
         )
-    return _page(admin, request, agent, upload=form)
+    return _page(request, agent, upload_form=form)
 
 
 def _followed(
-    admin: AgentAdmin,
     request: HttpRequest,
     agent: Agent,
     work: Work,
@@ -220,7 +205,7 @@ def _followed(
     gives_up: NodeUploadHandler | None = None,
 ) -> HttpResponse:
     """Wait a moment for the work, else lead to its job; a refusal is raised."""
-    job = job_wait(job_start(actor=actor_of(request), work=work).id, PATIENCE)
+    job = job_wait(job_start(actor=actor_of(request), work=work).id, WORK_PATIENCE)
     if job.state not in ENDED:
         return HttpResponseRedirect(reverse("admin:job", args=[job.id]))
     if job.state != DONE:
@@ -228,7 +213,7 @@ def _followed(
             gives_up.give_up()
         field, words = refusal_of(job)
         raise Invalid(words, field=field)
-    admin.message_user(request, _done(job), messages.SUCCESS)
+    messages.success(request, _done(job))
     return _back(agent)
 
 
@@ -245,14 +230,17 @@ def _done(job: Job) -> str:
     return _t("The file %(name)s is there: %(size)s") % told
 
 
-def _delete(admin: AgentAdmin, request: HttpRequest, agent_id: str) -> HttpResponse:
-    agent = _agent(admin, request, agent_id, OPERATOR)
+def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Ask before a file goes; a master wants to be called one."""
+    agent = find(agent_id)
     actor = actor_of(request)
     name = request.GET.get("name", "")
     try:
-        found = intake.image_list(actor=actor, agent_id=agent.id)["images"]
+        found = intake.image_list(actor=actor, agent_id=agent.id, timeout=PATIENCE)[
+            "images"
+        ]
     except ApplicationError as error:
-        admin.message_user(request, error.message, messages.ERROR)
+        messages.error(request, error.message)
         return _back(agent)
     image = next((each for each in found if each["name"] == name), None)
     if image is None:
@@ -271,16 +259,17 @@ def _delete(admin: AgentAdmin, request: HttpRequest, agent_id: str) -> HttpRespo
             refusal = error.message
         else:
             text = _t("The file %(name)s was deleted.") % {"name": name}
-            admin.message_user(request, text, messages.SUCCESS)
+            messages.success(request, text)
             return _back(agent)
-    return _rendered(
-        admin,
+    return question(
         request,
         agent,
-        "agents/image_delete.html",
-        _t("Delete %(name)s") % {"name": name},
+        title=_t("Delete %(name)s") % {"name": name},
         form=form,
-        refusal=refusal,
+        submit=_t("Delete the file"),
+        danger=True,
+        why=refusal,
+        failed=bool(refusal),
         goes=[
             _t("the file %(name)s on node %(node)s (%(size)s, of which %(taken)s are on the disk)")
             % {
@@ -290,59 +279,35 @@ def _delete(admin: AgentAdmin, request: HttpRequest, agent_id: str) -> HttpRespo
                 "taken": format_size(image["allocated"]),
             }
         ],
+        notes=[_t("It cannot be brought back.")],
+        back=address("admin:agents_agent_images", agent),
     )  # fmt: skip
 
 
-def _give_up(
-    admin: AgentAdmin, request: HttpRequest, agent_id: str, upload_id: str
-) -> HttpResponse:
-    agent = _agent(admin, request, agent_id, OPERATOR)
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
+def give_up(request: HttpRequest, agent_id: str, upload_id: str) -> HttpResponse:
+    """Delete an unfinished upload."""
+    agent = find(agent_id)
     try:
         intake.upload_delete(
             actor=actor_of(request), agent_id=agent.id, upload_id=upload_id
         )
     except ApplicationError as error:
-        admin.message_user(request, error.message, messages.ERROR)
+        messages.error(request, error.message)
     else:
         text = _t("The unfinished upload was deleted.")
-        admin.message_user(request, text, messages.SUCCESS)
+        messages.success(request, text)
     return _back(agent)
 
 
-def _agent(
-    admin: AgentAdmin, request: HttpRequest, agent_id: str, role: str | None = None
-) -> Agent:
-    agent = selectors.agent_find(agent_id)
-    if agent is None:
-        raise Http404
-    allowed = admin.has_view_permission(request, agent)
-    if not allowed or (role is not None and not actor_of(request).may(role)):
-        raise PermissionDenied
-    return agent
-
-
 def _rendered(
-    admin: AgentAdmin,
-    request: HttpRequest,
-    agent: Agent,
-    template: str,
-    title: str,
-    **context: Any,
+    request: HttpRequest, agent: Agent, template: str, title: str, **context: Any
 ) -> HttpResponse:
-    shown = {
-        **admin.admin_site.each_context(request),
-        "opts": admin.opts,
-        "agent": agent,
-        "title": title,
-        **context,
-    }
-    return TemplateResponse(request, template, shown)
+    shown = {"agent": agent, **context}
+    return page(request, template, shown, title=title, trail=trail(agent))
 
 
 def _back(agent: Agent) -> HttpResponseRedirect:
-    return HttpResponseRedirect(reverse("admin:agents_agent_images", args=[agent.pk]))
+    return HttpResponseRedirect(address("admin:agents_agent_images", agent))
 
 
 def _proof(request: HttpRequest, agent: Agent) -> str:
@@ -357,10 +322,3 @@ def _proven(request: HttpRequest, agent: Agent) -> bool:
     except signing.BadSignature:
         return False
     return bool(found == [str(request.user.pk), agent.id])
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except (ValueError, TypeError):
-        return None
