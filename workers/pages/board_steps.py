@@ -353,7 +353,7 @@ def on_words(by_node: Mapping[str, int]) -> list[str]:
         if node:
             found.append(_n("%(n)s on %(node)s", "%(n)s on %(node)s", number) % told)
         else:
-            text = _n("%(n)s where there is room", "%(n)s where there is room", number)
+            text = _n("%(n)s on any node", "%(n)s on any node", number)
             found.append(text % told)
     return found
 

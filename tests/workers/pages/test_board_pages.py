@@ -16,6 +16,7 @@ from ipxeready.storage.paths import Layout
 from ipxeready.users import services
 from tests.nodes import RealNode, node, other_node
 from tests.workers.helpers import ledger
+from tests.workers.stub import stub_node
 from workers.pages.chosen import read, written
 
 __all__ = ["node", "other_node"]
@@ -219,6 +220,37 @@ def test_deletion_lists_what_goes_and_what_stays_first(
     assert not (node.folder / f"{pcs[0]}.debian.img").exists()
 
 
+def test_a_machine_that_is_connected_stays_or_is_named_as_cut_off(
+    oscar: Client, layout: Layout
+) -> None:
+    iqn = "iqn.2026-07.com.controller:busy.debian"
+    entry = f"{{agent: stub, os: debian, iqn: '{iqn}', filename: busy.debian.img, backing: /x}}"
+    layout.workers_yml.write_text(
+        f"workers:\n  busy:\n    hostname: busy\n    disks:\n      - {entry}\n  idle:\n    hostname: idle\n"
+    )
+    with stub_node() as stub:
+        stub.register()
+        who = {"initiator": "iqn.2010-04.org.ipxe:busy", "address": "192.0.2.77"}
+        stub.targets[iqn] = [who]
+        form: dict[str, Any] = {"chosen": "* busy idle"}
+        page = _text(oscar.post(f"{BOARD}delete/", form))
+        assert "1 worker goes" in page
+        assert "1 is in use and stays" in page
+        assert f"all of it: in use by {who['initiator']} (192.0.2.77)" in page
+        page = _text(oscar.post(f"{BOARD}delete/", {"chosen": "* busy"}))
+        assert 'name="begin"' not in page
+        page = _text(oscar.post(f"{BOARD}delete/", {**form, "force": "on"}))
+        assert "2 workers go" in page
+        assert "1 is in use and is cut off" in page
+        assert f"CUT OFF: {who['initiator']} (192.0.2.77)" in page
+        job = _begin(oscar, "delete", form)
+    assert [item["worker_id"] for item in job.result["succeeded"]] == ["idle"]
+    (failed,) = job.result["failed"]
+    assert failed["worker_id"] == "busy"
+    page = _text(oscar.get(f"{BOARD}jobs/{job.id}/"))
+    assert who["initiator"] in page
+
+
 def test_boot_access_and_reset_of_many_begin_from_the_board_too(
     oscar: Client, pcs: list[str], layout: Layout
 ) -> None:
@@ -245,7 +277,7 @@ def test_a_choice_is_told_in_numbers_while_it_is_made(
     form = {"chosen": f"*a {pcs[0]} * {pcs[1]} nobody", "os": "debian"}
     told = oscar.post(f"{BOARD}plan/", form).json()
     assert told["gone"] == ["nobody"]
-    assert told["facts"] == ["2 chosen", "1 where there is room", "1 on a"]
+    assert told["facts"] == ["2 chosen", "1 on any node", "1 on a"]
     told = oscar.post(f"{BOARD}plan/", {**form, "share": "1", "on": ["b", "a"]}).json()
     assert read(told["placed"])[pcs[0]] == "b"
     assert oscar.post(f"{BOARD}plan/", {"chosen": "<x>"}).status_code == 400
