@@ -1,0 +1,264 @@
+"""No text of a page slips past the catalogue: templates, arguments of code that are shown to people, scripts."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipxeready.conf import REPOSITORY
+from ipxeready.management.commands.translations import FOLDERS
+
+TEMPLATES = sorted((REPOSITORY / "templates").rglob("*.html"))
+SCRIPTS = sorted((REPOSITORY / "static").rglob("*.js"))
+SOURCES = [
+    path
+    for folder in FOLDERS
+    for path in sorted((REPOSITORY / folder).rglob("*.py"))
+    # The agent has no pages; commands, the API and its description speak English; an app's label is a name.
+    if not {"node", "commands", "management"} & set(path.parts)
+    and path.name
+    not in ("api.py", "apps.py", "openapi.py", "schema.py", "serializers.py")
+]
+
+#: The same in every language: names, units, what stands in files.
+SAME = frozenset(
+    [
+        "ipxeready",
+        "IPXE",
+        "iPXE",
+        "IQN",
+        "MAC",
+        "IP",
+        "ISO",
+        "LUN",
+        "CD",
+        "ID",
+        "SHA",
+        "SHA-256",
+        "UEFI",
+        "BIOS",
+        "CSV",
+        "JSON",
+        "JSONL",
+        "API",
+        "OpenAPI",
+        "CHAP",
+        "DHCP",
+        "dnsmasq",
+        "Shift",
+        "MiB",
+        "GiB",
+        "TiB",
+        "qcow2",
+        "vhdx",
+        "vhd",
+        "vmdk",
+        "raw",
+        "acl",
+        "chap",
+        "off",
+        "PXE",
+        "TFTP",
+        "HTTP",
+        "URL",
+        "stgt",
+        "LIO",
+        "Ctrl",
+        "Enter",
+        "Esc",
+        "XFS",
+        "Btrfs",
+    ]
+)
+#: Attributes that people read or hear.
+SPOKEN = ("title", "alt", "placeholder", "aria-label", "aria-description", "label")
+_WORD = re.compile(r"[^\W\d_][\w'-]*")
+
+# --- templates ------------------------------------------------------------------
+
+_TRANSLATED = re.compile(
+    r"{%\s*blocktrans(?:late)?\b.*?{%\s*endblocktrans(?:late)?\s*%}"
+    r"|{%\s*block bodyclass\s*%}.*?{%\s*endblock\s*%}"
+    r"|{%\s*comment\b.*?{%\s*endcomment\s*%}|{#.*?#}",
+    re.DOTALL,
+)
+_TAGS = re.compile(r"{%.*?%}|{{.*?}}", re.DOTALL)
+_DATA = re.compile(
+    r"<(script|style|code|pre|svg)\b.*?</\1>|<[^>]*\btranslate=\"no\"[^>]*>[^<]*|&\w+;|<!DOCTYPE[^>]*>",
+    re.DOTALL,
+)
+
+
+def words(text: str) -> list[str]:
+    """What of it is a word of a language."""
+    return [word for word in _WORD.findall(text) if word not in SAME]
+
+
+def left_in(template: str) -> list[str]:
+    """Text of a template that no tag translates."""
+    plain = _TAGS.sub(" \0 ", _TRANSLATED.sub(" ", template))
+    found = []
+    for name, quoted in re.findall(r"\b([\w-]+)=\"([^\"]*)\"", plain):
+        said = name in SPOKEN or (
+            # Names of fields, as scripts look them up, are no text.
+            name.startswith("data-")
+            and not name.startswith("data-shows-")
+            and " " in quoted.replace("\0", "").strip()
+        )
+        if said and words(quoted):
+            found.append(f'{name}="{quoted}"')
+    for value in re.findall(r'<input[^>]*type="submit"[^>]*value="([^"]*)"', plain):
+        if words(value):
+            found.append(value)
+    text = re.sub(r"<[^>]*>", "\n", _DATA.sub(" ", plain))
+    found += [line.strip() for line in text.splitlines() if words(line)]
+    return found
+
+
+@pytest.mark.parametrize(
+    "path", TEMPLATES, ids=lambda path: str(path.relative_to(REPOSITORY / "templates"))
+)
+def test_a_template_has_no_text_of_its_own(path: Path) -> None:
+    assert left_in(path.read_text(encoding="utf-8")) == []
+
+
+def test_what_is_left_in_a_template_is_found() -> None:
+    assert left_in("<p>Hello</p>") == ["Hello"]
+    assert left_in('<a title="Go there">{{ x }}</a>') == ['title="Go there"']
+    assert left_in('<input type="submit" value="Send">') == ["Send"]
+    assert (
+        left_in('{% if a == "word" %}<b>{% translate "Hello" %}</b>{% endif %}') == []
+    )
+    assert (
+        left_in("{% blocktranslate %}Hello {{ x }}{% endblocktranslate %}: MAC") == []
+    )
+    assert left_in('<b class="some class">{{ x|default:"none" }}</b>') == []
+
+
+# --- code -----------------------------------------------------------------------
+
+#: Arguments and attributes of classes that people see on pages.
+SHOWN = frozenset(
+    [
+        "title",
+        "label",
+        "help_text",
+        "verbose_name",
+        "verbose_name_plural",
+        "description",
+        "empty_label",
+        "search_help_text",
+        "submit",
+        "goes_title",
+        "index_title",
+        "mend",
+        "error_messages",
+        "legend",
+        "heading",
+    ]
+)
+#: Calls whose first text is shown, by their last name and its place.
+CALLS = {"message_user": 1, "add_error": 1}
+
+
+def marks(node: ast.expr | None) -> Iterator[str]:
+    """Texts in an expression that are shown as they stand: not inside a call, not a key."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if words(node.value):
+            yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        for part in node.values:
+            if isinstance(part, ast.Constant):
+                yield from marks(part)
+    elif isinstance(node, ast.BinOp):
+        yield from marks(node.left)
+    elif isinstance(node, ast.IfExp):
+        yield from marks(node.body)
+        yield from marks(node.orelse)
+    elif isinstance(node, ast.Dict):
+        for value in node.values:
+            yield from marks(value)
+
+
+def unmarked(source: str) -> list[str]:
+    """Texts for people in code that are not marked for translation, with their lines."""
+    found: list[tuple[int, str]] = []
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            for word in node.keywords:
+                if word.arg in SHOWN:
+                    found += [(node.lineno, text) for text in marks(word.value)]
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            at = CALLS.get(name)
+            if at is not None and len(node.args) > at:
+                found += [(node.lineno, text) for text in marks(node.args[at])]
+        elif isinstance(node, ast.ClassDef):
+            for each in node.body:
+                if isinstance(each, ast.Assign | ast.AnnAssign):
+                    targets = (
+                        each.targets if isinstance(each, ast.Assign) else [each.target]
+                    )
+                    if any(getattr(target, "id", "") in SHOWN for target in targets):
+                        found += [(each.lineno, text) for text in marks(each.value)]
+    return [f"{line}: {text}" for line, text in sorted(found)]
+
+
+@pytest.mark.parametrize(
+    "path", SOURCES, ids=lambda path: str(path.relative_to(REPOSITORY))
+)
+def test_texts_for_people_in_code_are_marked(path: Path) -> None:
+    assert unmarked(path.read_text(encoding="utf-8")) == []
+
+
+def test_what_is_not_marked_in_code_is_found() -> None:
+    assert unmarked('f(label="Host name")') == ["1: Host name"]
+    assert (
+        unmarked('f(label=_("Host name"), title=f"{x} @ {y}", description="MAC")') == []
+    )
+    assert unmarked('f(title=f"Worker {x}")') == ["1: Worker "]
+    assert unmarked('self.message_user(request, "Done %s" % x)') == ["1: Done %s"]
+    assert unmarked('class A:\n    title = "Disk"\n') == ["2: Disk"]
+
+
+# --- scripts --------------------------------------------------------------------
+
+_COMMENT = re.compile(r"/\*.*?\*/|(?<![:\"'`])//[^\n]*", re.DOTALL)
+_LITERAL = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`", re.DOTALL)  # fmt: skip
+#: Where a text of a script reaches people.
+_SPOKEN_TO = re.compile(
+    r"(?:textContent|innerText|title|ariaLabel|placeholder|alert|confirm|prompt)\s*(?:=(?!=)|\()\s*$"
+)
+
+
+def said_by(script: str) -> list[str]:
+    """Texts of a script that are sentences, or that it shows as they stand."""
+    code = _COMMENT.sub(" ", script)
+    found = []
+    for literal in _LITERAL.finditer(code):
+        text = next(part for part in literal.groups() if part is not None)
+        plain = re.sub(r"\$\{[^}]*\}", " ", text)
+        sentence = re.search(r"[A-Za-z]{2,} [a-z]{2,}", plain) and not re.search(
+            r"[\[\]{}#.>:=/]", plain
+        )
+        shown = _SPOKEN_TO.search(code[: literal.start()]) and words(plain)
+        if sentence or shown:
+            found.append(text)
+    return found
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_takes_its_texts_from_the_page(path: Path) -> None:
+    assert said_by(path.read_text(encoding="utf-8")) == []
+
+
+def test_what_a_script_says_is_found() -> None:
+    assert said_by('state.textContent = "Done";') == ["Done"]
+    assert said_by("const a = 'No connection';") == ["No connection"]
+    assert said_by("x.textContent = `Sending ${n}`;") == ["Sending ${n}"]
+    assert said_by('// a comment\nx.textContent = form.dataset.done; f("click");') == []
+    assert said_by('document.querySelector("table tbody tr.bad > td");') == []
