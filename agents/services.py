@@ -25,8 +25,8 @@ from ipxeready.actors import ADMINISTRATOR, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unavailable
 from ipxeready.index import Transaction
 
-#: Who uses a node: each returns names of workers with something on it. The apps above fill it.
-IN_USE: list[Callable[[str], list[str]]] = []
+#: Who uses a node: each returns names of workers with something on it, at most so many. The apps above fill it.
+IN_USE: list[Callable[[str, int | None], list[str]]] = []
 #: Whose disk or CD a target is: each gets a node's id and an IQN and returns names. The apps above fill it.
 OWNERS: list[Callable[[str, str], list[str]]] = []
 
@@ -235,9 +235,9 @@ def owners_on(agent_id: str, iqns: list[str]) -> dict[str, list[str]]:
     return {iqn: sorted(names) for iqn, names in found.items()}
 
 
-def users_on(agent_id: str) -> list[str]:
-    """The workers with something on a node."""
-    return sorted({user for ask in IN_USE for user in ask(agent_id)})
+def users_on(agent_id: str, most: int | None = None) -> list[str]:
+    """The workers with something on a node, by id; the first `most`, if given."""
+    return sorted({user for ask in IN_USE for user in ask(agent_id, most)})[:most]
 
 
 def loads() -> dict[str, Load]:

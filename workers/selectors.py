@@ -229,11 +229,13 @@ def disk_counts() -> dict[str, int]:
     return dict(by_node.annotate(number=Count("pk")))
 
 
-def workers_on(agent: str) -> list[str]:
-    """Workers with a disk or CD on a node."""
-    disks = Disk.objects.filter(agent=agent).values_list("worker_id", flat=True)
-    cds = Cd.objects.filter(agent=agent).values_list("worker_id", flat=True)
-    return sorted({*disks, *cds})
+def workers_on(agent: str, most: int | None = None) -> list[str]:
+    """Workers with a disk or CD on a node, by id; the first `most`, if given."""
+    found: set[str] = set()
+    for model in (Disk, Cd):
+        rows = model.objects.filter(agent=agent).order_by("worker_id")
+        found.update(rows.values_list("worker_id", flat=True).distinct()[:most])
+    return sorted(found)[:most]
 
 
 class Apart(NamedTuple):

@@ -12,9 +12,9 @@ from agents.forms import ConfirmForm, EditForm
 from agents.models import Agent
 from agents.pages.common import (
     LIST,
+    NAMED,
     back_to,
     find,
-    named,
     question,
     refuse,
     worker_address,
@@ -107,7 +107,9 @@ def remove(request: HttpRequest, agent_id: str) -> HttpResponse:
                 request, _("%(node)s is no longer registered.") % {"node": agent.id}
             )
             return HttpResponseRedirect(reverse(LIST))
-    users, more = named(services.users_on(agent.id))
+    users = services.users_on(agent.id, most=NAMED)
+    load = services.loads().get(agent.id)
+    more = max(load.workers - len(users), 0) if load else 0
     links = [(worker_address(name), name) for name in users]
     if links:
         form = None

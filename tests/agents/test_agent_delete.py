@@ -29,7 +29,7 @@ def test_it_stays_while_workers_have_disks_on_it_and_they_are_named(
     api: APIClient, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = {"a": ["worker-02", "worker-01"]}
-    monkeypatch.setattr(services, "IN_USE", [lambda agent: held.get(agent, [])])
+    monkeypatch.setattr(services, "IN_USE", [lambda agent, most: held.get(agent, [])])
     answer = api.delete("/agents/a")
     assert answer.status_code == 409
     assert "worker-01, worker-02" in answer.json()["detail"]
