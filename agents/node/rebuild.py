@@ -57,7 +57,7 @@ def restored(node: Node, targets: list[Target]) -> list[Target]:
     A target system that lost all of ours was restarted: they are made again before anything else is,
     or a new one beside them would hide the loss, and their machines would stay without disks.
     """
-    if targets or not node.exported or node.backend.persistent:
+    if not lost(node, targets):
         return targets
     logger.warning("the target system has lost all targets; making them again")
     for skipped in scan(node, op="node.rebuild")["skipped"]:
@@ -65,7 +65,19 @@ def restored(node: Node, targets: list[Target]) -> list[Target]:
     return node.targets()
 
 
+def lost(node: Node, targets: list[Target]) -> bool:
+    """Whether the target system was restarted since the last scan: it has none of ours, or lives another life.
+
+    It may have some of ours all the same: made by a call in whose midst the restart was.
+    """
+    if not node.exported or node.backend.persistent:
+        return False
+    life = node.backend.incarnation()
+    return not targets or bool(life and node.scanned_in and life != node.scanned_in)
+
+
 def _scan(node: Node, asked: str | None) -> ScanResult:
+    life = node.backend.incarnation()
     node.images.adopt()  # before anything is removed: is this our pool at all?
     node.backend.tidy()
     state = node.memory.read()
@@ -104,6 +116,7 @@ def _scan(node: Node, asked: str | None) -> ScanResult:
     if made := {iqn: mode for iqn, mode in made.items() if iqn not in state.access}:
         state.access.update(made)
         node.memory.write(state)
+    node.scanned_in = life
     return {"created": created, "skipped": plan.skipped}
 
 

@@ -50,6 +50,8 @@ class Node:
         self.uploads = Uploads(images)
         self.exported: set[str] = set()
         """What this process has seen exported, to notice a target system that lost it all."""
+        self.scanned_in = ""
+        """The life of the target system (see Backend.incarnation) in which the last scan was; empty where it tells none."""
         self.unbuilt = False
         """The rebuild at the start did not run; the watch will try again."""
         self._lock = threading.RLock()

@@ -126,6 +126,7 @@ def disk_create(
                     "Export it with existing: true, or delete it first.",
                     code="file.exists",
                 )
+            _forget_off(node, iqn)
             node.reserve(filename)
         try:
             if master is not None:
@@ -331,6 +332,14 @@ def _free_target(node: Node, iqn: str, master: str | None = None) -> list[Target
     return targets
 
 
+def _forget_off(node: Node, iqn: str) -> None:
+    """Before an image comes to a name that has none: what was taken off under that name is gone.
+
+    A kill may have left it remembered as off. The new image, killed before its export, would then stay off as well.
+    """
+    node.memory.set(iqn, off=False)
+
+
 def _export(node: Node, iqn: str, filename: str, request: protocol.DiskRequest) -> str:
     """Export an image under the lock; it is no longer remembered as off."""
     backing = node.images.path(filename)
@@ -362,6 +371,7 @@ def _import(node: Node, iqn: str, request: protocol.DiskRequest, filename: str) 
     with node.changing():
         _free_target(node, iqn)
         importing.check_importable(node, old, filename)
+        _forget_off(node, iqn)
         importing.rename(node.images, old, filename)
         try:
             backing = _export(node, iqn, filename, request)

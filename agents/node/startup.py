@@ -109,7 +109,7 @@ def clean_uploads(node: Node) -> None:
 
 
 def watch_targets(node: Node) -> None:
-    """One turn of the watch: a target system that lost all our targets was restarted, so they are made again.
+    """One turn of the watch: a target system that was restarted has lost our targets, so they are made again.
 
     So is what a rebuild at the start could not do. A single one that is missing was taken off by somebody's hand, and stays off until the next scan.
     """
@@ -123,7 +123,7 @@ def watch_targets(node: Node) -> None:
     if node.backend.unsettled:
         with node.changing():
             node.backend.settle()
-    if node.exported and not node.backend.persistent and not node.backend.targets():
+    if node.exported and rebuild.lost(node, node.backend.targets()):
         with node.changing():
             rebuild.restored(node, node.backend.targets())
 

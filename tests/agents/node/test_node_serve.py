@@ -22,9 +22,12 @@ from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, TOKEN, WITH_US, Tgtd, eventually, free_port
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-# A disk so slow that a copy takes its time; everything else is the product.
+# A disk so slow that a copy takes its time, and a shorter watch where WATCH says so; everything else is the product.
 SLOW = """
 import os, sys, time
+if "WATCH" in os.environ:
+    from agents.node import startup
+    startup._WATCH_PERIOD = float(os.environ["WATCH"])
 real = os.pwrite
 def slow(*words):
     time.sleep(float(os.environ.get("SLOW", "0.3")))

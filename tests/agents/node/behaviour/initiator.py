@@ -102,6 +102,11 @@ class Session:
         """Tell the target that space is free."""
         self.does(f"discard {offset} {length}", f"discard {length}/{length}")
 
+    def cut(self) -> None:
+        """Be gone without a word, as a machine whose power is cut."""
+        self._process.kill()
+        self._process.wait()
+
     def close(self) -> None:
         """Log out."""
         with contextlib.suppress(OSError):
