@@ -103,12 +103,18 @@ def check_shared(iqn: str, path: str, mode: str | None) -> None:
 
 
 def forget(node: Node, iqn: str) -> None:
-    """Forget who might log in to a target that is gone for good, and the secret with its initiator's last one."""
+    """Forget all about a target that is gone for good, and its initiator's secret with the last one."""
     initiator = iqns.initiator_of(iqn)
-    state = node.memory.set(iqn, access=None, forget=True)
+    state = node.memory.set(iqn, off=False, cd=False, forget=True)
+    others = f"{initiator}."
+    if any(
+        f"{name}.".startswith(others) and name != iqn
+        for name in (*state.access, *state.cds)
+    ):
+        return
+    if initiator not in node.secrets.read():
+        return
     names = {
-        *(name for name in state.access if name != iqn),
-        *(name for name in state.cds if name != iqn),
         *(t["iqn"] for t in node.about(iqn) if t["iqn"] != iqn),
         *(
             f"{node.base_iqn}:{entry.name.removesuffix(iqns.IMAGE_SUFFIX)}"

@@ -73,7 +73,12 @@ def lost(node: Node, targets: list[Target]) -> bool:
     if not node.exported or node.backend.persistent:
         return False
     life = node.backend.incarnation()
-    return not targets or bool(life and node.scanned_in and life != node.scanned_in)
+    return not targets or bool(life and life != node.scanned_in)
+
+
+def same_life(node: Node) -> bool:
+    """Whether the target system is known to live the life of the last scan, so that what it had then is not lost."""
+    return bool(node.scanned_in) and node.backend.incarnation() == node.scanned_in
 
 
 def _scan(node: Node, asked: str | None) -> ScanResult:
@@ -83,6 +88,7 @@ def _scan(node: Node, asked: str | None) -> ScanResult:
     state = node.memory.read()
     targets = {target["iqn"]: target for target in node.targets()}
     node.exported.update(targets)
+    _forget_half_deletions(node, state, targets)
     users = {lun["backing"]: iqn for iqn, t in targets.items() for lun in t["luns"]}
     plan = _Plan(asked=asked)
     if node.backend.cd:
@@ -118,6 +124,20 @@ def _scan(node: Node, asked: str | None) -> ScanResult:
         node.memory.write(state)
     node.scanned_in = life
     return {"created": created, "skipped": plan.skipped}
+
+
+def _forget_half_deletions(
+    node: Node, state: State, targets: dict[str, Target]
+) -> None:
+    """A target that is there was not taken off: whoever was about to was killed before.
+
+    Remembered as off it would be there until the target system's next restart, and then a machine had no disk.
+    """
+    there = state.off & targets.keys()
+    if there:
+        state.off -= there
+        with contextlib.suppress(Unavailable):  # a read-only mount: at the next start
+            node.memory.write(state)
 
 
 def _is_shown(entry: Entry) -> bool:

@@ -13,7 +13,7 @@ from agents.node.folder import image_of
 from agents.node.images import Made
 from agents.node.jobs import AT_RESTART, Step
 from agents.node.memory import CANNOT_WRITE, State
-from agents.node.rebuild import restored
+from agents.node.rebuild import restored, same_life
 from agents.node.runtime import Node
 from agents.node.swapping import Swap
 from agents.protocol import AccessRequest, Capabilities, Created, Deleted, Target
@@ -229,12 +229,16 @@ def target_delete(
         ),
         node.changing(),
     ):
-        target = target_of(node, iqn)
+        path = node.images.path(name + iqns.IMAGE_SUFFIX)
+        around = restored(node, node.about(iqn, path))
+        target = _named(around, iqn)
         if target is None:
             return _delete_rest(node, iqn, name, delete_file)
         if target["sessions"] and not force:
             raise in_use(target)
-        file = _file_to_delete(node, target) if delete_file else None
+        if any(lun["backing"] != path for lun in target["luns"]):  # an older hand's
+            around = node.targets()
+        file = _file_to_delete(node, target, around) if delete_file else None
         returns = (
             node.images.find(name + iqns.IMAGE_SUFFIX) is not None
             or node.images.find(name) is not None
@@ -305,7 +309,10 @@ def _one_source(request: protocol.DiskRequest) -> int | None:
 
 def target_of(node: Node, iqn: str) -> Target | None:
     """The target of that name; failing that, one that an older hand made with capitals."""
-    targets = restored(node, node.about(iqn))
+    return _named(restored(node, node.about(iqn)), iqn)
+
+
+def _named(targets: list[Target], iqn: str) -> Target | None:
     exact = [t for t in targets if t["iqn"] == iqn]
     other = [t for t in targets if t["iqn"].lower() == iqn]
     return next(iter(exact + other), None)
@@ -340,10 +347,23 @@ def _forget_off(node: Node, iqn: str) -> None:
     node.memory.set(iqn, off=False)
 
 
-def _export(node: Node, iqn: str, filename: str, request: protocol.DiskRequest) -> str:
-    """Export an image under the lock; it is no longer remembered as off."""
+def _export(
+    node: Node,
+    iqn: str,
+    filename: str,
+    request: protocol.DiskRequest,
+    *,
+    fresh: bool = False,
+) -> str:
+    """Export an image under the lock; it is no longer remembered as off.
+
+    Nobody can have an image that is `fresh`, made by this very call; only a new secret has to know of other targets.
+    """
     backing = node.images.path(filename)
-    targets = restored(node, node.about(iqn, backing))
+    if fresh and request.chap is None and same_life(node):
+        targets = []
+    else:
+        targets = restored(node, node.about(iqn, backing))
     user = next(
         (t["iqn"] for t in targets for lun in t["luns"] if lun["backing"] == backing),
         iqn,
@@ -389,15 +409,17 @@ def _export_made(
     try:
         with node.changing():
             node.images.check_disk(made.name)
-            return _export(node, iqn, made.name, request)
+            return _export(node, iqn, made.name, request, fresh=True)
     except BaseException:
         node.images.delete(made.name, made.identity)
         node.log.add(CREATE_DISK, "rollback", iqn=iqn, removed=made.name)
         raise
 
 
-def _file_to_delete(node: Node, target: Target) -> tuple[str, tuple[int, int]] | None:
-    """The image behind a target, if it may be deleted; None when it is gone already."""
+def _file_to_delete(
+    node: Node, target: Target, around: list[Target]
+) -> tuple[str, tuple[int, int]] | None:
+    """The image behind a target, if it may be deleted; None when it is gone already. `around`: who else may have it."""
     if any(lun["type"] == protocol.CD for lun in target["luns"]):
         raise Invalid(
             "delete_file=true: an ISO may serve other machines and is never deleted here. "
@@ -416,7 +438,7 @@ def _file_to_delete(node: Node, target: Target) -> tuple[str, tuple[int, int]] |
             "Repeat without delete_file.",
             code="file.outside",
         )
-    for other in node.about(target["iqn"], backing):
+    for other in around:
         if other["iqn"] != target["iqn"] and any(
             lun["backing"] == backing for lun in other["luns"]
         ):
@@ -470,7 +492,6 @@ def _remember_off(
 def _forget_deleted(node: Node, iqn: str) -> None:
     """Forget all of a target whose image is gone; a disk that is still too full to say so fails nothing any more."""
     try:
-        node.memory.set(iqn, off=False, cd=False)
         access.forget(node, iqn)
     except Unavailable as error:
         logger.warning("%s is deleted; %s", iqn, error.message)

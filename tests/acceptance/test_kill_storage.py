@@ -21,8 +21,7 @@ from typing import Any
 import pytest
 
 from agents import protocol
-from agents.node.backends import tgtadm
-from agents.node.backends.tgtadm import Shown
+from agents.node.backends.tgtlisting import Shown, parse
 from ipxeready.storage.iqn import initiator_of
 from tests.agents.node import node_lab
 from tests.agents.node.behaviour.initiator import Unit
@@ -84,7 +83,7 @@ class Node:
 
     def shown(self) -> list[Shown]:
         """What tgtd has, past the agent."""
-        return tgtadm.parse(self.daemon.listing())
+        return parse(self.daemon.listing())
 
     def exported(self) -> dict[str, str]:
         """The path behind each target that lets somebody in."""
@@ -98,11 +97,11 @@ class Node:
             if t.iqn in map(iqn_of, OTHERS)
         }
 
-    def complete(self) -> bool:
-        """Every image that was not taken off on purpose has its target."""
+    def missing(self) -> list[str]:
+        """Images that have no target and were not taken off on purpose: those that a scan exports."""
         status, result = self.ask("POST", "/lun/scan", {})
         assert status == 200, result
-        return not result["created"]
+        return [each["iqn"] for each in result["created"]]
 
     @property
     def said(self) -> str:
@@ -198,8 +197,8 @@ def test_kills_of_agent_and_tgtd_leave_nothing_half_and_lose_nothing(
                 else:
                     eventually(lambda: set(map(iqn_of, OTHERS)) <= set(node.exported()))
                     at_work = machines.enter_context(_bystanders(node))
-                # The agent has done it by itself: nothing is left for a scan to make.
-                assert node.complete()
+                # The agent has done it by itself.
+                assert not (left := node.missing()), left
                 check_folder(node.folder, node.exported(), callers, set(OTHERS))
                 _read_over_iscsi(node, callers, tmp_path / "read")
             except AssertionError as error:

@@ -64,7 +64,7 @@ def _main(folder: Path, size: int, data: int, rounds: int) -> dict[str, list[flo
         ("btrfs", "--reflink=always"),
         ("ext4", "--sparse=auto"),
     ):
-        with _mounted(kind, folder, 2 * data + 2 * GIB) as point:
+        with mounted(kind, folder, 2 * data + 2 * GIB) as point:
             _make_master(point / MASTER, size, data)
             found[kind] = _compare(point, option, rounds)
     return found
@@ -115,7 +115,8 @@ def _make_master(path: Path, size: int, data: int) -> None:
 
 
 @contextlib.contextmanager
-def _mounted(kind: str, folder: Path, size: int) -> Iterator[Path]:
+def mounted(kind: str, folder: Path, size: int) -> Iterator[Path]:
+    """A file system of that kind for the length of a block; its file has no name any more as soon as it is mounted."""
     image, point = folder / f"{kind}.disk", folder / kind
     point.mkdir()
     with image.open("xb") as stream:

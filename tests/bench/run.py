@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from agents import protocol
 from tests.bench import (
     changes,
     clones,
@@ -26,8 +27,14 @@ from tests.bench import (
     menu,
     pages,
     processes,
+    storage,
 )
 from tests.bench.table import Table
+
+_SYSTEMS = {
+    protocol.STGT: "tgtd, ext4 on a loop mount, against tgtadm in a loop (ours synced and read back)",
+    protocol.LIO: "LIO on XFS in a guest (its processor is emulated: only the ratios count), against configfs in a loop",
+}
 
 
 def main(words: list[str] | None = None) -> int:
@@ -48,8 +55,8 @@ def _run(options: argparse.Namespace) -> int:
         for size in options.sizes:
             _say(f"{size:,} workers ...")
             _measure(Path(folder) / str(size), size, options, table)
-        cloned = _clones(Path(folder), options)
-    notes = [cloned, _menu(options.menu)]
+        notes = [_targets(kind, Path(folder), options) for kind in _SYSTEMS]
+        notes += [_clones(Path(folder), options), _menu(options.menu)]
     sys.stdout.write(f"{table}\n\n")
     sys.stdout.write("\n".join([*notes, *_explained(options)]) + "\n")
     sys.stdout.write(f"The whole run took {time.monotonic() - begin:.0f} s.\n")
@@ -74,6 +81,14 @@ def _options(words: list[str] | None) -> argparse.Namespace:
         metavar=("GIB", "DATA"),
         help="size and data of the image that is cloned; 0 0: none",
     )
+    add(
+        "--targets",
+        type=int,
+        nargs="*",
+        default=[100, 500],
+        help="disks with targets on a storage node; 0: none",
+    )
+    add("--lio", type=int, nargs="*", help="the same for LIO in a guest alone")
     add("--menu", type=int, default=2, help="power-ons in the lab; 0: none")
     return parser.parse_args(words)
 
@@ -185,6 +200,20 @@ def _menu(times: int) -> str:
         return f"{title}not measured, it {reason}."
     _say("power-on to menu ...")
     return title + ", ".join(f"{seconds:.1f} s" for seconds in menu.measure(times))
+
+
+def _targets(kind: str, folder: Path, options: argparse.Namespace) -> str:
+    numbers = options.targets
+    if kind == protocol.LIO and options.lio is not None:
+        numbers = options.lio
+    title = f"Disks with targets of a storage node, {_SYSTEMS[kind]}"
+    if not any(numbers):
+        return f"{title}: not asked for."
+    reason = storage.why_not(kind)
+    if reason:
+        return f"{title}: not measured, it {reason}."
+    _say(f"targets over {kind} ...")
+    return f"{title}:\n{storage.measure(kind, folder, numbers)}\n"
 
 
 def _clones(folder: Path, options: argparse.Namespace) -> str:

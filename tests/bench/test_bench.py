@@ -17,7 +17,10 @@ from tests.bench.table import Table
 
 
 def test_every_figure_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    words = "--sizes 6 8 --requests 30 --naive 2 --times 1 --disks 2 --rounds 1 --pages 1 --menu 0 --clone 0.1 0.02"
+    words = (
+        "--sizes 6 8 --requests 30 --naive 2 --times 1 --disks 2 --rounds 1 --pages 1 --menu 0 --clone 0.1 0.02 "
+        "--targets 3 --lio 0"
+    )
     assert run.main(words.split()) == 0
     printed = capsys.readouterr().out
     assert "6 workers" in printed
@@ -47,6 +50,16 @@ def test_every_figure_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         assert all(re.search(r"[\d-]", cell) for cell in figures.groups()), title
     assert printed.count("p50, p99 [ms]") == 4
     assert "Power-on to menu" in printed
+    for title in (
+        "create and export 3 disks [s]",
+        "delete 3 disks with their images [s]",
+        "a start that makes 3 targets again [s]",
+        "create one, alone [ms]",
+        "delete one, beside 3 [ms]",
+    ):
+        found = re.search(rf"^{re.escape(title)}((?: +[\d.,]+){{3}})$", printed, re.M)
+        assert found, title
+    assert printed.count("beside 3 / alone [x]") == 2
     for title in (
         "reflink on xfs [ms]",
         "reflink on btrfs [ms]",

@@ -161,7 +161,7 @@ def test_every_item_of_a_machine_without_a_name_leads_back(
     console.wait_for(r"Back\s+Back", SOON)
     console.type(ENTER)
     console.wait_for(MENU, SOON)
-    for up in range(1, 6):
+    for up in range(1, 5):  # without a CD there is no Windows to install
         console.type(*[DOWN] * 6, ENTER)
         console.wait_for(r"Back\s+Back", SOON)
         console.type(*[UP] * up, ENTER)
@@ -202,6 +202,7 @@ def test_system_on_another_node_is_taken_from_there_and_a_fault_is_no_fast_loop(
     assert time.monotonic() - silence > 10
 
 
+@pytest.mark.case(78)
 def test_windows_is_installed_from_its_cd_with_the_disk_as_first_drive(
     chain: Chain, power_on: Callable[..., Machine], tmp_path: Path
 ) -> None:

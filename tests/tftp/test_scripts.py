@@ -55,8 +55,8 @@ def _labels(name: str) -> list[str]:
 def _menus(name: str) -> list[list[str]]:
     """The item ids of each menu of a script."""
     menus: list[list[str]] = []
-    for line in _statements(name):
-        words = line.split()
+    for command in (each for line in _statements(name) for each in _commands(line)):
+        words = command.split()
         if words[0] == "menu":
             menus.append([])
         elif words[0] == "item" and words[1] != "--gap":
@@ -126,6 +126,12 @@ def test_script_ends_on_purpose(name: str) -> None:
 
 def test_items_of_the_menu_are_what_menu_default_may_name() -> None:
     assert _menus("menu.ipxe")[0] == list(MENU_DEFAULTS)
+
+
+@pytest.mark.case(78)
+def test_the_install_cd_is_offered_to_machines_that_have_one() -> None:
+    (line,) = (line for line in _statements("menu.ipxe") if " install-windows " in line)
+    assert line.startswith("isset ${cd-iqn} && item install-windows ")
 
 
 def test_every_other_menu_has_a_way_back() -> None:

@@ -21,7 +21,7 @@ from tests.workers.helpers import refusal, trail
 
 PASSWORD = "correct horse battery"
 Make = Callable[..., dict[str, Any]]
-pytestmark = [pytest.mark.tgtd, pytest.mark.case(72)]
+pytestmark = pytest.mark.tgtd
 
 
 @pytest.fixture
@@ -53,6 +53,7 @@ def browser(layout: Layout, administrator: Actor) -> Client:
     return client
 
 
+@pytest.mark.case(72)
 @pytest.mark.parametrize("page", ["disk/debian/delete/", "delete/"])
 def test_a_page_says_first_whom_it_would_cut_off(
     browser: Client, pc: str, connected: str, page: str
@@ -66,6 +67,7 @@ def test_a_page_says_first_whom_it_would_cut_off(
     assert browser.post(url, {"force": "on"}).status_code == 302
 
 
+@pytest.mark.case(72)
 def test_a_page_of_a_disk_that_nobody_uses_says_nothing_of_it(
     browser: Client, pc: str
 ) -> None:
@@ -73,6 +75,7 @@ def test_a_page_of_a_disk_that_nobody_uses_says_nothing_of_it(
     assert "cut off at once" not in browser.get(url).content.decode()
 
 
+@pytest.mark.case(72)
 def test_a_command_says_first_whom_it_would_cut_off(pc: str, connected: str) -> None:
     ended = run("delete_workers", pc, "--dry-run")
     assert f"IN USE by {connected} (127.0.0.1), 20" in ended.out
@@ -85,6 +88,7 @@ def test_a_command_says_first_whom_it_would_cut_off(pc: str, connected: str) -> 
     assert ended.json["succeeded"][0]["closed"][0]["initiator"] == connected
 
 
+@pytest.mark.case(72)
 @pytest.mark.parametrize("path", ["/workers/{}", "/workers/{}/luns/disk/debian"])
 def test_an_answer_and_the_audit_name_who_was_cut_off(
     api: APIClient, layout: Layout, pc: str, connected: str, path: str
@@ -98,6 +102,7 @@ def test_an_answer_and_the_audit_name_who_was_cut_off(
     assert line["closed"][0]["initiator"] == connected
 
 
+@pytest.mark.case(72)
 def test_a_target_of_a_node_names_who_was_cut_off(
     api: APIClient, layout: Layout, pc: str, connected: str
 ) -> None:

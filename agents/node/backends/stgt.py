@@ -16,14 +16,14 @@ from agents.node.backends.tgtadm import (
     ACTIVE,
     EXISTS,
     MISSING,
-    Shown,
     Tgtadm,
     TgtError,
-    parse,
 )
+from agents.node.backends.tgtlisting import Listing, Shown
 from agents.protocol import Target
 from ipxeready.conf import Endpoint
 from ipxeready.errors import ApplicationError, Conflict, UpstreamFailed
+from ipxeready.storage.iqn import initiator_of
 
 _LUN = str(protocol.LUN_NUMBER[protocol.STGT])
 _MAX_TID = 65535
@@ -52,6 +52,8 @@ class StgtBackend(Backend):
         self._portal = portal
         self._tgtadm = Tgtadm(control_port=control_port, socket=socket)
         self._doors = Doors(self._tgtadm, self._ours)
+        self._free_tid = 0
+        """A target number that is likely to be free; 0 before the first listing."""
 
     def check(self) -> None:
         """One short question to tgtd."""
@@ -59,9 +61,20 @@ class StgtBackend(Backend):
 
     def targets(self) -> list[Target]:
         """What tgtd shows below our base."""
-        return [
-            shown.public() for shown in self._show().values() if self._ours(shown.iqn)
+        shown = self._show()
+        return [shown[iqn].public() for iqn in shown if self._ours(iqn)]
+
+    def about(self, iqn: str, path: str | None = None) -> list[Target]:
+        """One listing as ever, of which only those are read that matter: reading it whole costs more than asking for it."""
+        shown, initiator = self._show(), initiator_of(iqn)
+        ours = [name for name in shown if self._ours(name)]
+        wanted = [
+            name
+            for name in ours
+            if initiator_of(name.lower()) == initiator
+            or (path is not None and shown.serves(name, path))
         ]
+        return [shown[name].public() for name in wanted or ours[:1]]
 
     def foreign(self) -> int:
         """Targets outside our base."""
@@ -100,16 +113,21 @@ class StgtBackend(Backend):
         self, exports: Sequence[Export]
     ) -> dict[str, ApplicationError | None]:
         """Make all, read back once, open to initiators only what reads back right, read back again."""
+        if not exports:
+            return {}
         result: dict[str, ApplicationError | None] = {e.iqn: None for e in exports}
-        before = self._show()
-        taken = {shown.tid for shown in before.values()}
-        made: set[str] = set()
+        made: dict[str, int] = {}
+        if len(exports) == 1:
+            self._try_new(exports[0], made)
+        before = Listing("") if made else self._show()
+        taken = set(before.tids)
         for export in exports:
             try:
                 self._build(export, before.get(export.iqn), taken, made)
             except ApplicationError as error:
                 result[export.iqn] = error
         after = self._show()
+        self._free_tid = max(after.tids, default=0) + 1
         for export in exports:
             if result[export.iqn] is None:
                 try:
@@ -147,32 +165,37 @@ class StgtBackend(Backend):
                 raise in_use((now or shown).public()) from error
             if error.kind != MISSING:
                 raise
-        left = self._show()
-        if iqn in left:
+        if self._has(tid):
             raise UpstreamFailed(
                 f"tgtd still shows {iqn} after its deletion; try again."
             )
-        self._doors.tidy(accounts, left)
+        if accounts:
+            self._doors.tidy(accounts, self._show())
 
     # -- inside ----------------------------------------------------------
 
     def _ours(self, iqn: str) -> bool:
         return iqn.startswith(f"{self._base}:")
 
-    def _show(self) -> dict[str, Shown]:
-        return {shown.iqn: shown for shown in parse(self._tgtadm.run("show", "target"))}
+    def _show(self) -> Listing:
+        return Listing(self._tgtadm.run("show", "target"))
 
     def _build(
-        self, export: Export, shown: Shown | None, taken: set[int], made: set[str]
+        self,
+        export: Export,
+        shown: Shown | None,
+        taken: set[int],
+        made: dict[str, int],
     ) -> None:
         """Make what is missing of a target and its LUN; nothing when it is there."""
         if "," in export.path:
             raise Conflict(
                 f"{export.path} has a comma, and tgtd ends a path there. Rename it, or the directory."
             )
-        if shown is None:
-            tid = self._new_target(export.iqn, taken)
-            made.add(export.iqn)
+        if export.iqn in made:
+            tid = made[export.iqn]
+        elif shown is None:
+            tid = made[export.iqn] = self._new_target(export.iqn, taken)
         elif shown.luns:
             if not same(shown.public(), export):
                 raise _differs(shown, export)
@@ -187,6 +210,27 @@ class StgtBackend(Backend):
             if error.kind != EXISTS:
                 raise
         self._identify(export, tid)
+
+    def _has(self, tid: str) -> bool:
+        """Whether there is a target of that number: without a listing."""
+        try:
+            self._tgtadm.run("show", "target", "--tid", tid)
+        except TgtError as error:
+            if error.kind != MISSING:
+                raise
+            return False
+        return True
+
+    def _try_new(self, export: Export, made: dict[str, int]) -> None:
+        """Make a target without a listing first, which costs as much as there are targets: tgtd refuses one that it has."""
+        if not 0 < self._free_tid <= _MAX_TID or "," in export.path:
+            return
+        tid = self._free_tid
+        try:
+            self._tgtadm.run("new", "target", "--tid", str(tid), "-T", export.iqn)
+        except TgtError:
+            return  # the name or the number is taken: look first
+        made[export.iqn] = tid
 
     def _new_target(self, iqn: str, taken: set[int]) -> int:
         tid = 1
@@ -219,7 +263,7 @@ class StgtBackend(Backend):
         where = ("--tid", str(tid), "--lun", _LUN)
         self._tgtadm.run("update", "logicalunit", *where, "--params", parameters)
 
-    def _open(self, export: Export, everything: dict[str, Shown]) -> None:
+    def _open(self, export: Export, everything: Listing) -> None:
         """Let initiators in, once the LUN reads back as asked."""
         shown = everything.get(export.iqn)
         if shown is None:
@@ -253,14 +297,14 @@ class StgtBackend(Backend):
             else:
                 return
 
-    def _undo(self, shown: Shown, everything: dict[str, Shown]) -> None:
+    def _undo(self, shown: Shown, everything: Listing) -> None:
         """Take back a target that this call made."""
         try:
             self._tgtadm.run("delete", "target", "--tid", str(shown.tid), "--force")
         except TgtError as error:
             if error.kind != MISSING:
                 raise
-        everything.pop(shown.iqn, None)
+        everything.forget(shown.iqn)
         self._doors.tidy(self._doors.accounts(shown), everything)
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from agents import protocol
-from agents.node.backends.tgtadm import EXISTS, MISSING, Shown, Tgtadm, TgtError
+from agents.node.backends.tgtadm import EXISTS, MISSING, Tgtadm, TgtError
+from agents.node.backends.tgtlisting import Shown
 from agents.protocol import Access, Chap
 from ipxeready.errors import Conflict
 

@@ -126,6 +126,7 @@ def test_a_sample_costs_the_same_for_every_size_and_looks_at_both_ends(
     assert any(1 << 39 <= offset < (1 << 39) + SIZE for offset in looked)
 
 
+@pytest.mark.case(59)
 def test_the_source_is_on_disk_before_it_is_cloned(
     files: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +219,7 @@ def test_errors_of_the_disk_end_the_clone_at_once_with_the_reason(
     assert calls == []
 
 
+@pytest.mark.case(59)
 def test_an_operator_may_forbid_reflinks(
     make_lab: Callable[..., Lab],
     reflink_folder: Path,

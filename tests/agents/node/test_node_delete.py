@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from agents.node import services
+from agents.protocol import DiskRequest
 from ipxeready.errors import UpstreamFailed
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, SIZE, Lab
@@ -351,3 +353,27 @@ def test_a_full_disk_is_made_room_on_by_deleting(
     assert list(lab.targets()) == ["worker-02.windows"]
     assert f"{BASE}:worker-01.windows" not in lab.remembered()["off"]
     assert lab.delete("worker-02.windows").status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["size", "import"])
+def test_a_new_image_is_not_off_because_an_old_one_of_its_name_was(
+    files: Lab, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A kill behind the deletion of an image leaves it remembered as off; another, behind the new image's name, must not find that."""
+    iqn = f"{BASE}:worker-01.debian"
+    files.node.memory.set(iqn, off=True)
+    there = []
+
+    def die(*_: object, **__: object) -> str:
+        there.extend(p.name for p in files.folder.glob("worker*"))
+        assert files.remembered()["off"] == []
+        raise SystemExit
+
+    monkeypatch.setattr(services, "_export", die)
+    request = DiskRequest(iqn, size=SIZE)
+    if kind == "import":
+        files.image("old.img")
+        request = DiskRequest(iqn, import_="old.img")
+    with pytest.raises(SystemExit):
+        services.disk_create(files.node, request)
+    assert there == ["worker-01.debian.img"]

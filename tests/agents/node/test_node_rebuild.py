@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from agents.node import startup
+from agents.node import services, startup
+from agents.node.backends.base import Export
 from agents.node.backends.files import FilesBackend
+from agents.protocol import DiskRequest
 from ipxeready.errors import Unavailable
 from ipxeready.startup import StartError
 from tests.agents.node import node_lab
@@ -336,6 +338,58 @@ def test_a_tgtd_that_lost_everything_is_filled_again(stgt: Lab) -> None:
     startup.watch_targets(stgt.node)
     assert set(stgt.targets()) == {"worker-01.debian", "worker-03.debian"}
     assert identity <= _scsi_ids(stgt)
+
+
+@pytest.mark.tgtd
+def test_a_tgtd_that_restarts_in_the_midst_of_a_call_is_filled_again(
+    stgt: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That call's target is there, so that not all is lost; the other machines have no disk all the same."""
+    daemon = stgt.tgtd
+    assert daemon
+    for name in ("worker-01.debian", "worker-02.debian"):
+        stgt.disk(name, size=SIZE)
+    real = stgt.node.backend.export
+
+    def export(wanted: Export) -> None:
+        daemon.kill()
+        daemon.again()
+        real(wanted)
+
+    monkeypatch.setattr(stgt.node.backend, "export", export)
+    # In this thread: the daemon goes with the thread that starts it.
+    request = DiskRequest(f"{BASE}:worker-03.debian", size=SIZE)
+    services.disk_create(stgt.node, request)
+    assert set(stgt.targets()) == {"worker-03.debian"}
+    startup.watch_targets(stgt.node)
+    everybody = {f"worker-0{number}.debian" for number in (1, 2, 3)}
+    assert set(stgt.targets()) == everybody
+    # Or another change finds it first.
+    monkeypatch.undo()
+    daemon.kill()
+    daemon.again()
+    path = str(stgt.folder / "worker-01.debian.img")
+    real(Export(f"{BASE}:worker-01.debian", path))
+    assert stgt.delete("worker-03.debian").status_code == 200
+    assert set(stgt.targets()) == everybody - {"worker-03.debian"}
+
+
+def test_a_deletion_that_was_killed_before_it_began_does_not_come_true_later(
+    lab: Lab,
+) -> None:
+    iqn = f"{BASE}:worker-01.debian"
+    lab.disk("worker-01.debian", size=SIZE)
+    lab.node.memory.set(iqn, off=True)  # as far as the killed agent came
+    if lab.tgtd:
+        lab.restart()
+    else:
+        lab.scan()  # its table goes with the process
+    assert lab.remembered()["off"] == []
+    if lab.tgtd:
+        lab.tgtd.kill()
+        lab.tgtd.again()
+    lab.restart()
+    assert set(lab.targets()) == {"worker-01.debian"}
 
 
 @pytest.mark.parametrize("change", ["disk", "delete"])

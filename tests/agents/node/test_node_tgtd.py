@@ -17,8 +17,8 @@ from agents.node.backends.tgtadm import (
     MISSING,
     REFUSED,
     TgtError,
-    parse,
 )
+from agents.node.backends.tgtlisting import parse
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, SIZE, Lab
 

@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from agents.node import copying, growing, rebuild, resetting, services, startup
+from agents.node import growing, rebuild, resetting, services, startup
 from agents.node.runtime import Node
 from agents.protocol import DiskRequest
 from ipxeready import conf
 from ipxeready.errors import ApplicationError
 from ipxeready.storage.iqn import initiator_of
-from tests.agents.node.behaviour.initiator import Unit, eventually
+from tests.agents.node.behaviour.initiator import eventually
 from tests.agents.node.behaviour.kills import (
     Bystander,
     Caller,
