@@ -88,6 +88,7 @@ function say(lines) {
 async function plan(more = {}) {
   clearTimeout(timer);
   const turn = ++asked;
+  const before = new Map(chosen);
   const form = new FormData();
   form.set("csrfmiddlewaretoken", board.elements.csrfmiddlewaretoken.value);
   form.set("chosen", written());
@@ -96,8 +97,9 @@ async function plan(more = {}) {
   const answer = await json(board.dataset.plan, { method: "POST", body: form });
   if (!answer) return;
   for (const worker of answer.gone ?? []) chosen.delete(worker);
-  // Somebody may have gone on ticking meanwhile.
-  for (const [worker, node] of read(answer.placed ?? "")) if (chosen.has(worker)) chosen.set(worker, node);
+  // What somebody ticked or chose meanwhile stays.
+  for (const [worker, node] of read(answer.placed ?? ""))
+    if (chosen.has(worker) && chosen.get(worker) === before.get(worker)) chosen.set(worker, node);
   show();
   remember();
   if (turn === asked) {
