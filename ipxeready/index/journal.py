@@ -95,18 +95,26 @@ def refresh(
         # Rotated, cut, or edited by hand.
         fresh.offset = fresh.lines = 0
         Problem.objects.filter(source=journal.name).delete()
-    rows: deque[models.Model] = deque(maxlen=journal.keep)
+    # Rows are made of those only that are kept: it takes ten times as long as reading a line.
+    entries: deque[tuple[int, int, dict[str, Any]]] = deque(maxlen=journal.keep)
     for line in jsonl.read(path, fresh.offset, fresh.lines):
         fresh.offset, fresh.lines = line.end, line.number
-        fault = _collect(line, rows)
-        if fault:
-            Problem.objects.create(
-                source=journal.name,
-                line=line.number,
-                code="journal.line",
-                message=f"line {line.number} of {path.name} cannot be read ({fault}); "
-                "that entry is lost, the others are not",
-            )
+        identifier = jsonl.identifier(line.data) if line.data is not None else None
+        if line.data is None:
+            _lost(path, line.number, line.fault or "not JSON")
+        elif identifier is None:
+            _lost(path, line.number, "it has no id")
+        else:
+            entries.append((line.number, identifier, line.data))
+    rows: list[models.Model] = []
+    for at, identifier, data in entries:
+        made = journal.row(identifier, data)
+        try:
+            check_storable(made)
+        except RecordBroken as error:
+            _lost(path, at, error.message)
+        else:
+            rows.append(made)
     if rows:
         manager = journal.model._default_manager
         manager.bulk_create(rows, ignore_conflicts=True, batch_size=2000)
@@ -116,20 +124,14 @@ def refresh(
     return fresh
 
 
-def _collect(line: jsonl.Line, rows: deque[models.Model]) -> str:
-    """Add the row of a line; returns what is wrong with it, else nothing."""
-    if line.data is None:
-        return line.fault or "not JSON"
-    number = jsonl.identifier(line.data)
-    if number is None:
-        return "it has no id"
-    row = get_journal().row(number, line.data)
-    try:
-        check_storable(row)
-    except RecordBroken as error:
-        return error.message
-    rows.append(row)
-    return ""
+def _lost(path: Path, line: int, fault: str) -> None:
+    Problem.objects.create(
+        source=get_journal().name,
+        line=line,
+        code="journal.line",
+        message=f"line {line} of {path.name} cannot be read ({fault}); "
+        "that entry is lost, the others are not",
+    )
 
 
 def parse_time(text: object) -> datetime | None:
