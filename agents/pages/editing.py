@@ -71,7 +71,7 @@ def _change(request: HttpRequest, agent: Agent, form: EditForm) -> Agent:
     if not given and not role and not token:
         return agent
     actor = actor_of(request)
-    with index.writing(actor=actor, op="page.agent"):
+    with index.writing(actor=actor, op="agent.update"):
         sent = data.get("record_digest")
         if sent and sent != record_digest("agents", find(agent.id).record):
             raise Conflict(
