@@ -17,7 +17,9 @@ class Worker(IndexedModel):
     hostname = models.CharField(_("hostname"), max_length=63, db_index=True)
     arch = models.CharField(_("architecture"), max_length=32, default="x86_64")
     state = models.CharField(_("state"), max_length=16, choices=State, db_index=True)
-    default_os = models.CharField(_("default system"), max_length=16, default="")
+    default_os = models.CharField(
+        _("default system"), max_length=16, default="", db_index=True
+    )
     menu_default = models.CharField(_("menu default"), max_length=32, default="")
     menu_timeout = models.BigIntegerField(_("menu timeout (ms)"), null=True)
     #: Empty: as the node of each target says.
@@ -32,6 +34,10 @@ class Worker(IndexedModel):
         verbose_name = _("worker")
         verbose_name_plural = _("workers")
         ordering = ("worker_id",)
+        # Words are looked for in both; rows are wide, and an index is all that has to be read.
+        indexes = [
+            models.Index(fields=["worker_id", "hostname"], name="worker_by_words")
+        ]
 
     def __str__(self) -> str:
         return self.worker_id
@@ -40,11 +46,11 @@ class Worker(IndexedModel):
 class Disk(IndexedModel):
     """A system disk of a worker; `status` is empty when it is there."""
 
-    worker_id = models.CharField(_("worker"), max_length=63, db_index=True)
+    worker_id = models.CharField(_("worker"), max_length=63)
     position = models.IntegerField()
-    os = models.CharField(_("system"), max_length=16, db_index=True)
-    agent = models.CharField(_("node"), max_length=63, db_index=True)
-    iqn = models.CharField("IQN", max_length=223, db_index=True)
+    os = models.CharField(_("system"), max_length=16)
+    agent = models.CharField(_("node"), max_length=63)
+    iqn = models.CharField("IQN", max_length=223)
     filename = models.CharField(_("image"), max_length=255)
     backing = models.CharField(_("backing store"), max_length=4096, default="")
     status = models.CharField(_("status"), max_length=16, default="", db_index=True)
@@ -56,6 +62,15 @@ class Disk(IndexedModel):
         verbose_name = _("disk")
         verbose_name_plural = _("disks")
         ordering = ("worker_id", "position")
+        # Whose disks these are is what the filters of workers ask, and where the first one lies what they are ordered by.
+        indexes = [
+            models.Index(
+                fields=["worker_id", "position", "agent"], name="disk_by_worker"
+            ),
+            models.Index(fields=["agent", "worker_id"], name="disk_by_agent"),
+            models.Index(fields=["os", "worker_id"], name="disk_by_os"),
+            models.Index(fields=["iqn", "agent", "worker_id"], name="disk_by_target"),
+        ]
 
 
 class Cd(IndexedModel):
@@ -77,8 +92,8 @@ class Cd(IndexedModel):
 class Binding(IndexedModel):
     """One MAC of a line of dhcp-hosts.conf and what dnsmasq makes of it."""
 
-    mac = models.CharField("MAC", max_length=17, db_index=True)
-    hostname = models.CharField(_("hostname"), max_length=255, db_index=True)
+    mac = models.CharField("MAC", max_length=17)
+    hostname = models.CharField(_("hostname"), max_length=255)
     ip = models.CharField("IP", max_length=45, default="")
     tags = models.JSONField(_("tags"), default=list)
     #: The line that counts for this MAC: the last one that dnsmasq does not drop.
@@ -90,3 +105,9 @@ class Binding(IndexedModel):
     class Meta:
         verbose_name = _("binding")
         verbose_name_plural = _("bindings")
+        indexes = [
+            models.Index(fields=["mac", "hostname"], name="binding_by_mac"),
+            models.Index(
+                fields=["hostname", "effective", "mac"], name="binding_by_hostname"
+            ),
+        ]
