@@ -17,9 +17,9 @@ PASSWORD = "correct horse"
 #: Orders that sort by what stands in other tables, filters, words, the last page; and one worker.
 PAGES = {
     "plain": LIST,
-    "by MAC backwards": f"{LIST}?o=-3",
-    "by node": f"{LIST}?o=6",
-    "by default system": f"{LIST}?o=5",
+    "by MAC backwards": f"{LIST}?o=-2",
+    "by node": f"{LIST}?o=5",
+    "by default system": f"{LIST}?o=4",
     "filtered": f"{LIST}?state=ready&os=windows&agent=node-1&has_disk=true&default_os=none",
     "searched": f"{LIST}?q=worker-0",
     "searched by MAC": f"{LIST}?q=52:54",
