@@ -136,13 +136,13 @@ class Reloader:
         error = last["error"]
         return ReloadResult(error is None, error, coalesced=True)
 
-    def last(self) -> tuple[float, str | None] | None:
-        """When the last reload of this way began (seconds since 1970) and why it failed; None when there was none."""
-        stamp = self._read_stamp()
-        if stamp is None:
+    def last_began(self) -> float | None:
+        """When the last reload of this run of the machine began, in seconds since 1970; None when there was none."""
+        last = self._read_stamp()
+        if last is None:
             return None
-        ago = (time.monotonic_ns() - stamp["started"]) / 1e9
-        return time.time() - ago, stamp["error"]
+        ago: float = (time.monotonic_ns() - last["started"]) / 1e9
+        return time.time() - ago
 
     def _read_stamp(self) -> dict[str, Any] | None:
         try:

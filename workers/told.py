@@ -1,14 +1,15 @@
-"""Whether dnsmasq has the hosts file as it is now: what is known on this machine, without waiting for anything."""
+"""Whether dnsmasq has the hosts file as it is now, in words: what is known on this machine, without waiting for anything."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from workers import dnsmasq_process
+from workers.dnsmasq import not_seen
 from workers.reload import Reloader
 
 #: Seconds by which clocks and file stamps may differ.
@@ -33,19 +34,18 @@ def dnsmasq_told() -> Told:
                 "nobody tells dnsmasq of changes (IPXE_CP_DNSMASQ_RELOAD): they count from its next reload on"
             ),
         )
-    if way == "pidfile" and (fault := _running(Path(value))):
+    if fault := not_seen():
         return Told(False, fault)
-    last = Reloader(way, value, settings.IPXE_LAYOUT).last()
-    if last is None:
-        return Told(None, _("dnsmasq has not been told anything since this machine started"))  # fmt: skip
-    began, error = last
-    if error:
-        return Told(False, error)
+    read = _last_read(way, value)
+    if read is None:
+        return Told(
+            None, _("dnsmasq has not been told anything since this machine started")
+        )
     try:
         written = settings.IPXE_LAYOUT.dhcp_hosts.stat().st_mtime
     except OSError:
         return Told(False, _("the hosts file cannot be read"))
-    if written > began + _SLACK:
+    if written > read + _SLACK:
         return Told(
             False,
             _("the hosts file has changed since dnsmasq was last told: reload dnsmasq"),
@@ -53,10 +53,10 @@ def dnsmasq_told() -> Told:
     return Told(True, _("dnsmasq has read the hosts file as it is now"))
 
 
-def _running(pidfile: Path) -> str | None:
-    """Why the running dnsmasq cannot have our file; None when nothing speaks against it."""
-    try:
-        with dnsmasq_process.find(pidfile) as process:
-            return process.hosts_fault(settings.IPXE_LAYOUT.dhcp_hosts)
-    except dnsmasq_process.NotRunning as error:
-        return str(error)
+def _last_read(way: str, value: str) -> float | None:
+    """When dnsmasq last read the file: at our reload, or at its start, when it writes its pid file."""
+    times = [Reloader(way, value, settings.IPXE_LAYOUT).last_began()]
+    if way == "pidfile":
+        with contextlib.suppress(OSError):
+            times.append(Path(value).stat().st_mtime)
+    return max((time for time in times if time is not None), default=None)

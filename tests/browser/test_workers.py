@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.chromium import NARROW
 from tests.browser.conftest import PageAs
 from tests.browser.looking import assert_accessible, assert_fits
 from tests.browser.product import MASTERS, Product
@@ -23,9 +22,14 @@ def at(worker_id: str, page: str = "change/") -> str:
     return f"{LIST}{worker_id}/{page}"
 
 
-def ids(page: Page) -> list[str]:
-    """The workers of the list as it stands."""
-    return page.locator("#result_list tbody th a").all_inner_texts()
+def assert_ids(page: Page, *found: str) -> None:
+    """The workers of the list, once it is there."""
+    expect(page.locator("#result_list tbody th a")).to_have_text(list(found))
+
+
+def assert_first(page: Page, worker_id: str) -> None:
+    """The worker at the top of the list, once it is there."""
+    expect(page.locator("#result_list tbody th a").first).to_have_text(worker_id)
 
 
 def send(page: Page) -> None:
@@ -48,13 +52,13 @@ def test_somebody_finds_workers_by_words_and_filters(
     page.goto(LIST)
     page.fill("#searchbar", "52:54:00:12:34:03")
     page.press("#searchbar", "Enter")
-    assert ids(page) == ["worker-03"]
+    assert_ids(page, "worker-03")
     page.fill("#searchbar", "")
     page.select_option("#filter-os", "windows")
     page.select_option("#filter-agent", "local")
     page.select_option("#filter-state", "ready")
     page.locator("form.filters button").click()
-    assert ids(page) == ["worker-01"]
+    assert_ids(page, "worker-01")
     # What was chosen is still chosen.
     assert page.input_value("#filter-os") == "windows"
     page.locator("form.filters a.button").click()
@@ -62,7 +66,7 @@ def test_somebody_finds_workers_by_words_and_filters(
     page.select_option("#filter-default_os", "none")
     page.fill("#searchbar", "front")
     page.locator("form.filters button").click()
-    assert ids(page) == ["front-desk"]
+    assert_ids(page, "front-desk")
     page.fill("#searchbar", "nobody at all")
     page.locator("form.filters button").click()
     expect(page.locator(".empty")).to_be_visible()
@@ -73,12 +77,12 @@ def test_somebody_orders_by_a_column_and_keeps_the_filter(page_as: PageAs) -> No
     page.goto(f"{LIST}?q=worker-0")
     head = page.locator("#result_list thead")
     head.get_by_role("link", name="MAC").click()
-    assert ids(page)[0] == "worker-01"
+    assert_first(page, "worker-01")
     page.locator("#result_list thead th", has_text="MAC").get_by_role("link").click()
-    assert ids(page)[0] == "worker-08"
+    assert_first(page, "worker-08")
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("MAC")
     assert page.input_value("#searchbar") == "worker-0"
-    assert "front-desk" not in ids(page)
+    expect(page.locator("#result_list")).not_to_contain_text("front-desk")
 
 
 @ways
@@ -315,7 +319,7 @@ def test_a_node_that_has_no_drive_says_so_where_a_cd_is_attached(
     page = page_as("operator")
     page.goto(at("worker-08"))
     page.locator("a[href$='/cd/attach/']").click()
-    expect(page.locator("#content-main")).to_contain_text("local: has no CD drive")
+    expect(page.locator("#content-main")).to_contain_text("local: takes no install CDs")
 
 
 def test_an_install_cd_is_detached(page_as: PageAs, own_room: Product) -> None:
@@ -356,7 +360,7 @@ def test_somebody_deletes_a_worker_and_reads_what_became_of_it(
     page.locator("#content-main a.default").click()
     page.fill("#searchbar", pc)
     page.press("#searchbar", "Enter")
-    assert ids(page) == []
+    expect(page.locator(".empty")).to_be_visible()
 
 
 # --- looks ---------------------------------------------------------------------------
@@ -397,24 +401,12 @@ def test_hostile_text_is_text_and_its_buttons_work(
     assert record(own_room, "odd")["disks"] == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        LIST,
-        at("worker-01", "change/?live=1"),
-        at("worker-06", "disk/add/?new=1"),
-        at("worker-01", "disk/windows/grow/"),
-        at("worker-01", "disk/windows/reset/"),
-        at("worker-01", "cd/attach/"),
-        at("worker-01", "access/"),
-    ],
-)
-def test_pages_of_workers_fit_and_hinder_nobody(path: str, page_as: PageAs) -> None:
-    for width, dark in ((1280, False), (NARROW, True), (360, False)):
-        page = page_as("operator", width=width, dark=dark)
-        page.goto(path)
-        assert_fits(page)
-        assert_accessible(page)
+@pytest.mark.parametrize("path", [LIST, at("worker-01", "change/?live=1")])
+def test_pages_of_workers_fit_a_small_phone(path: str, page_as: PageAs) -> None:
+    page = page_as("operator", width=360)
+    page.goto(path)
+    assert_fits(page)
+    assert_accessible(page)
 
 
 def test_everything_on_a_workers_page_is_reached_by_keyboard(

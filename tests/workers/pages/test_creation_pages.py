@@ -14,7 +14,7 @@ from ipxeready.actors import Actor
 from ipxeready.storage.paths import Layout
 from tests.nodes import MIB, RealNode
 from tests.workers.helpers import M1, ledger, live_hosts
-from tests.workers.pages import LIST, at, logged_in, text_of
+from tests.workers.page_helpers import LIST, at, logged_in, text_of
 from workers.pages import common
 
 Make = Callable[..., dict[str, Any]]

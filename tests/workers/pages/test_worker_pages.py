@@ -17,7 +17,7 @@ from ipxeready.storage.paths import Layout
 from tests.agents.node import node_lab
 from tests.nodes import BASE, MIB, RealNode
 from tests.workers.helpers import M1, M2, ledger, live_hosts, snapshot, trail
-from tests.workers.pages import LIST, at, logged_in, text_of
+from tests.workers.page_helpers import LIST, at, logged_in, text_of
 from workers.pages import common
 
 Make = Callable[..., dict[str, Any]]
