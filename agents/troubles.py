@@ -36,11 +36,13 @@ COMPLAINS = kind(
 def sources() -> Iterator[Trouble]:
     """Enabled nodes only: one that is switched off is nobody's concern."""
     nodes = list(selectors.agents().filter(enabled=True))
-    down, complaints = [], []
+    down: list[Item] = []
+    complaints: list[Item] = []
     for name, seen in known.known(nodes).items():
         page = reverse("admin:agents_agent_change", args=[name])
         if seen.error:
-            down.append(Item(f"{name}: {seen.error}", page))
+            told = complaints if seen.reachable else down
+            told.append(Item(f"{name}: {seen.error}", page))
         complaints += [Item(f"{name}: {words}", page) for words in seen.problems]
     yield from many(DOWN, down, _same)
     yield from many(COMPLAINS, complaints, _same)

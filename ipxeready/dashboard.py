@@ -10,9 +10,11 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
 from agents.health import agents_health
-from agents.known import Known, known
+from agents.known import known
 from agents.models import Agent
+from agents.pages.cards import card
 from agents.selectors import agents
+from agents.services import Load
 from audit.models import Operation
 from audit.selectors import operations
 from ipxeready.actors import Actor
@@ -55,7 +57,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
             "file_problems": [],
             "troubles": troubles(),
             "workers": workers_card(),
-            "nodes": [_node(node, seen.get(node.pk)) for node in nodes],
+            "nodes": [card(node, seen.get(node.pk), Load()) for node in nodes],
             "jobs": jobs[:JOBS],
             "more_jobs": max(len(jobs) - JOBS, 0),
             "operations": [_operation(row) for row in operations()[:OPERATIONS]],
@@ -92,36 +94,6 @@ def workers_card() -> list[tuple[Any, int, str]]:
         (_("without a disk"), counts.without_disk, f"{address}?has_disk=false"),
         (_("without a default system"), counts.without_default, ""),
     ]
-
-
-def _node(node: Agent, seen: Known | None) -> dict[str, Any]:
-    """A node for the template: `word` says how it is, `bad` whether somebody should look."""
-    told: dict[str, Any] = {
-        "id": node.pk,
-        "url": reverse("admin:agents_agent_change", args=[node.pk]),
-        "bad": False,
-        "at": seen.at if seen else None,
-        "backend": seen.text("backend", "name") if seen else "",
-        "free": None,
-    }
-    if not node.enabled:
-        return {**told, "word": _("switched off"), "quiet": True}
-    if seen is None:
-        return {**told, "word": _("not asked yet"), "quiet": True}
-    if seen.error:
-        return {**told, "word": _("does not answer"), "bad": True}
-    told |= {
-        "free": seen.number("room", "free"),
-        "total": seen.number("room", "total"),
-        "reserve": seen.number("room", "reserve"),
-        "promised": seen.number("room", "promised"),
-        "used": seen.number("room", "total") - seen.number("room", "free"),
-        "limit": seen.number("room", "total") - seen.number("room", "reserve"),
-        "sessions": seen.number("targets", "sessions"),
-    }
-    if seen.problems:
-        return {**told, "word": _("needs a look"), "bad": True}
-    return {**told, "word": _("well")}
 
 
 def _operation(row: Operation) -> dict[str, Any]:

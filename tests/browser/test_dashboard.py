@@ -18,7 +18,7 @@ def test_the_page_asks_the_nodes_by_itself(page_as: PageAs) -> None:
     node = page.get_by_role("region", name="Storage nodes").get_by_role(
         "row", name="local"
     )
-    expect(node).to_contain_text("well")
+    expect(node).to_contain_text("healthy")
     expect(node).to_contain_text("GiB")
     expect(node.locator("meter")).to_be_visible()
     assert_accessible(page)
@@ -31,7 +31,7 @@ def test_without_scripts_a_link_asks_them(page_as: PageAs) -> None:
     node = page.get_by_role("region", name="Storage nodes").get_by_role(
         "row", name="local"
     )
-    expect(node).to_contain_text("well")
+    expect(node).to_contain_text("healthy")
     assert page.url.endswith("?ask")
 
 
