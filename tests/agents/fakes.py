@@ -53,7 +53,7 @@ def http_server(
             self.end_headers()
             self.wfile.write(body)
 
-        do_POST = do_DELETE = do_GET
+        do_POST = do_DELETE = do_PUT = do_PATCH = do_GET
 
         def log_message(self, *args: object) -> None:
             pass
