@@ -64,7 +64,7 @@ format: install ## bring the code into shape
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: test-deps ## figures of this machine at 100, 1,000 and 10,000 workers, and of clones, beside what they are compared with
+bench: test-deps ## figures of this machine at 100, 1,000 and 10,000 workers, of clones and targets, beside what they are compared with
 	@$(BIN)/python -m tests.bench.run
 
 i18n: install ## bring the Chinese texts in line with the sources, compile them (needs gettext)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
@@ -69,30 +70,58 @@ def test_every_figure_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         assert found, title
 
 
-def test_clones_that_are_killed_leave_no_file_and_no_mount(tmp_path: Path) -> None:
-    words = ["-m", "tests.bench.clones", str(tmp_path), "2", "1", "50"]
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["tests.bench.clones", "FOLDER", "2", "1", "50"], "xfs"),
+        (["tests.bench.targets", "stgt", "FOLDER", "500"], "ext4"),
+    ],
+)
+def test_what_is_killed_leaves_no_file_no_mount_and_no_daemon(
+    tmp_path: Path, words: list[str], kind: str
+) -> None:
+    where = [str(tmp_path) if word == "FOLDER" else word for word in words]
     process = subprocess.Popen(
-        [*WITH_US, sys.executable, *words], cwd=REPOSITORY, stdout=subprocess.DEVNULL
+        [*WITH_US, sys.executable, "-m", *where],
+        cwd=REPOSITORY,
+        stdout=subprocess.DEVNULL,
     )
-    point = tmp_path / "xfs"
+    point = tmp_path / kind
 
     def is_mounted() -> bool:
         mounts = Path(f"/proc/{process.pid}/mountinfo").read_text()
-        return f" {point} " in mounts and not (tmp_path / "xfs.disk").exists()
+        return f" {point} " in mounts and not (tmp_path / f"{kind}.disk").exists()
 
     def backing_files() -> list[str]:
         found = Path("/sys/block").glob("loop*/loop/backing_file")
         return [text for path in found if str(tmp_path) in (text := path.read_text())]
 
+    def daemons() -> list[int]:
+        """The children of the process, and what is left of them."""
+        return [pid for pid in children if Path(f"/proc/{pid}").exists()]
+
+    def has_children() -> bool:
+        place = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        children.extend(map(int, place.read_text().split()))
+        return kind != "ext4" or "tgtd\n" in map(_name_of, children)
+
+    children: list[int] = []
     try:
         eventually(is_mounted, 30)
+        eventually(has_children, 30)
         assert f" {point} " not in Path("/proc/self/mountinfo").read_text()
         assert backing_files()
     finally:
         process.kill()
         process.wait()
-    eventually(lambda: not backing_files())
+    eventually(lambda: not backing_files() and not daemons())
     assert [path for path in tmp_path.rglob("*") if path != point] == []
+
+
+def _name_of(pid: int) -> str:
+    with contextlib.suppress(OSError):  # gone by now
+        return Path(f"/proc/{pid}/comm").read_text()
+    return ""
 
 
 def test_machines_of_the_bench_are_told_apart() -> None:
