@@ -1,29 +1,42 @@
-"""Every page in every look: it answers, fits, hinders nobody, and complains of nothing."""
+"""Every page in every look: it answers, fits, hinders nobody, complains of nothing, and is pictured."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page
 
+from tests.browser import pictures
 from tests.browser.chromium import CODES
 from tests.browser.conftest import PageAs
+from tests.browser.gallery import Gallery, gallery
 from tests.browser.looking import assert_accessible, assert_fits
-from tests.browser.screenshots import NOT_OURS, PAGES
-
-OURS = {name: path for name, path in PAGES.items() if name not in NOT_OURS}
+from tests.browser.sights import SIGHTS, Sight
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.fixture(scope="module")
+def hung(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gallery]:
+    """The room that is pictured."""
+    with gallery(tmp_path_factory.mktemp("gallery")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("sight", SIGHTS.values(), ids=SIGHTS)
 def test_a_page_is_good_to_use_in_every_look(
-    name: str, page_as: PageAs, every_look: list[dict[str, Any]]
+    sight: Sight, page_as: PageAs, hung: Gallery
 ) -> None:
-    for look in every_look:
-        page: Page = page_as("administrator", **look)
-        answer = page.goto(OURS[name])
-        assert answer is not None
-        assert answer.status == 200, look
-        assert page.get_attribute("html", "lang") == CODES[look["lang"]]
-        assert_fits(page)
-        assert_accessible(page)
+    with sight.circumstances(hung):
+        for looks in (pictures.PLAIN, pictures.CHINESE):
+            lang = looks[0].lang
+            page = page_as(sight.role, lang, product=hung.product)
+            sight.visit(page, hung)
+            if sight.ours:
+                assert page.get_attribute("html", "lang") == CODES[lang]
+            for look in looks:
+                look.on(page)
+                if sight.ours:
+                    assert_fits(page)
+                    assert_accessible(page)
+                if lang == "en" or sight.main:
+                    file = pictures.folder() / look.file(sight.name)
+                    pictures.take(page, file, hung.words())
