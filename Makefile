@@ -71,6 +71,6 @@ i18n: install ## bring the Chinese texts in line with the sources, compile them 
 	@deploy/apt-install gettext
 	@$(BIN)/python manage.py translations
 
-screenshots: install ## pictures of every page for docs/screenshots
-	@deploy/apt-install $(APT_BROWSER)
-	@$(BIN)/python -m tests.browser.screenshots
+screenshots: test-deps ## the part of the tests that pictures every page, with the pictures in docs/screenshots and the README
+	@PICTURES=docs/screenshots $(BIN)/python -m pytest -q tests/browser/test_every_page.py
+	@$(BIN)/python -m tests.browser.readme_pages

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -110,15 +110,3 @@ def page_as(request: pytest.FixtureRequest, browser: Browser) -> Iterator[PageAs
         faults += window.faults()
         window.close()
     assert faults == []
-
-
-@pytest.fixture
-def every_look() -> list[dict[str, Any]]:
-    """Ways to look at a page in which each language, width and theme meets each other one."""
-    wide, narrow = chromium.WIDE, chromium.NARROW
-    return [
-        {"lang": "en", "width": wide, "dark": False},
-        {"lang": "zh", "width": wide, "dark": True},
-        {"lang": "en", "width": narrow, "dark": True},
-        {"lang": "zh", "width": narrow, "dark": False},
-    ]

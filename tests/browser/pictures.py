@@ -27,12 +27,17 @@ class Look:
     dark: bool
     lang: str = "en"
 
+    @property
+    def narrow(self) -> bool:
+        """As on a phone."""
+        return self.width == NARROW
+
     def file(self, name: str) -> str:
         """The name of the picture: what tells this look from the plain one is in it."""
         words = [name]
         if self.lang != "en":
             words.append(self.lang)
-        if self.width != WIDE:
+        if self.narrow:
             words.append(str(self.width))
         if self.dark:
             words.append("dark")
@@ -47,13 +52,19 @@ class Look:
 #: Each page has a picture of each of these,
 PLAIN = tuple(Look(width, dark) for width in (WIDE, NARROW) for dark in (False, True))
 #: and the main ones of these.
-CHINESE = (Look(WIDE, False, "zh"), Look(NARROW, True, "zh"))
+CHINESE = (Look(WIDE, True, "zh"), Look(NARROW, False, "zh"))
+#: In these each width, theme and language meets each other one: enough to look for what is wrong.
+JUDGED = frozenset({Look(WIDE, False), Look(NARROW, True), *CHINESE})
+
+
+def only_pictures() -> bool:
+    """Somebody wants the pictures now, and has the pages judged another time."""
+    return "PICTURES" in os.environ
 
 
 def folder() -> Path:
     """Where pictures go."""
-    chosen = os.environ.get("PICTURES", "tests/browser/artifacts")
-    path = REPOSITORY / chosen
+    path = REPOSITORY / os.environ.get("PICTURES", "tests/browser/artifacts")
     path.mkdir(parents=True, exist_ok=True)
     return path
 

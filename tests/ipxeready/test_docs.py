@@ -11,6 +11,9 @@ from django.urls import Resolver404, resolve
 from audit.choices import OPERATIONS
 from ipxeready import conf
 from ipxeready.conf import REPOSITORY
+from tests.browser import readme_pages
+from tests.browser.pictures import LARGEST
+from tests.browser.readme_pages import README
 from tests.commands_doc import commands
 
 DOCUMENTS = sorted(
@@ -55,11 +58,16 @@ def test_links_and_pictures_lead_somewhere(path: Path) -> None:
             assert anchor in headings, target
 
 
-def test_every_picture_is_shown() -> None:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    for picture in (REPOSITORY / "docs" / "screenshots").glob("*.png"):
-        assert f"docs/screenshots/{picture.name}" in text, picture.name
-        assert picture.stat().st_size <= 120_000, picture.name
+def test_every_page_is_shown_in_every_look() -> None:
+    """`make screenshots` takes the pictures and writes the tables."""
+    assert README.read_text(encoding="utf-8") == readme_pages.written()
+    there = {path.name for path in (REPOSITORY / readme_pages.FOLDER).iterdir()}
+    assert there == readme_pages.files()
+
+
+def test_pictures_are_small() -> None:
+    for picture in (REPOSITORY / readme_pages.FOLDER).glob("*.png"):
+        assert picture.stat().st_size <= LARGEST, picture.name
 
 
 def test_every_make_target_that_documents_name_is_there() -> None:
