@@ -96,13 +96,15 @@ _STILL = r"""(words) => {
     };
     const still = (text) => {
         for (const [from, to] of Object.entries(words)) text = text.replaceAll(from, to);
+        const rooms = [...text.matchAll(/\b\d+(\.\d+)? [GT]iB\b/g)].map((each) => parseFloat(each[0]));
+        if (rooms.length === 2)
+            text = text.replace(/\b\d+(\.\d+)? [GT]iB\b/g, (all) =>
+                parseFloat(all) === Math.max(...rooms) ? "931 GiB" : "412 GiB");
         return text
             .replace(/\b\d{8}-\d{6}-[0-9a-f]{8}\b/g, () => `20260701-1200${pad(jobs++ % 60)}-7c3e90a1`)
             .replace(/\b\d{4}-\d\d-\d\d([ T])\d\d:\d\d:\d\d(\.\d+)?/g, (all, separator) => time(separator))
             .replace(/\b[\w-]{40,}\b/g, (all) => "Ax7".repeat(20).slice(0, all.length))
-            .replace(/\b\d+(\.\d+)? (s|ms|seconds?|秒)(?=\W|$)/g, "0.12 $2")
-            .replace(/\b\d+(\.\d+)? (GiB|TiB)\b/g, (all, tail, unit, at, whole) =>
-                /free|空闲|可用|剩余/.test(whole.slice(Math.max(0, at - 12), at + 24)) ? `412 ${unit}` : all);
+            .replace(/\b\d+(\.\d+)? (s|ms|seconds?|秒)(?=\W|$)/g, "0.12 $2");
     };
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {

@@ -60,7 +60,9 @@ def _second_step_of_a_node(page: Page, gallery: Gallery) -> None:
 
 def _chosen(page: Page, gallery: Gallery) -> None:
     page.goto("/admin/board/?search=lab-")
-    page.select_option("#id_os", "ubuntu")
+    # Each language makes disks of its own.
+    chinese = page.get_attribute("html", "lang") == "zh-hans"
+    page.select_option("#id_os", "centos" if chinese else "ubuntu")
     page.locator("button[data-do=none]").click()
     page.locator("button[data-do=page]").click()
     for node in ("local", "store-01"):
@@ -125,7 +127,7 @@ AREAS: dict[str, tuple[Sight, ...]] = {
     "Workers": (
         Sight("workers", "Workers", "search, filters, order, pages; the switch for registration by itself",
               f"{WORKER}/", main=True),
-        Sight("worker", "One worker", "who it is, its disks and CD, what it boots, what its firmware is told",
+        Sight("worker", "One worker", "who it is and its MACs, its disks and CD, what it boots, what its firmware is told",
               f"{WORKER}/worker-01/change/", main=True),
         Sight("worker-live", "One worker, asked now", "its lease, its targets, who is connected",
               f"{WORKER}/worker-01/change/?live=1"),
@@ -137,7 +139,6 @@ AREAS: dict[str, tuple[Sight, ...]] = {
         Sight("disk-reset", "Resetting a disk", "back to its master", f"{WORKER}/worker-01/disk/ubuntu/reset/"),
         Sight("disk-delete", "Deleting a disk", "with its image, or without", f"{WORKER}/worker-01/disk/windows/delete/"),
         Sight("cd-attach", "An install CD", "one of the ISO files of a node", f"{WORKER}/worker-06/cd/attach/"),
-        Sight("worker-mac", "A new network card", "another MAC for the same worker", f"{WORKER}/worker-01/mac/"),
         Sight("worker-access", "Access to its disks", "open, its own initiator only, or with a secret",
               f"{WORKER}/worker-01/access/"),
         Sight("worker-delete", "Deleting a worker", "what goes, what stays, whom it cuts off",

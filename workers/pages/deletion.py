@@ -120,7 +120,7 @@ def deleted(request: HttpRequest, worker_id: str) -> HttpResponse:
         "workers/deleted.html",
         {
             "when": last.ts,
-            "user": last.data.get("user", ""),
+            "who": last.data.get("user", ""),  # `user` is who looks at it
             "items": [_record(last), *_bindings(last), *map(_item, reversed(items))],
             "list_url": list_url(),
             "again": selectors.workers().filter(pk=worker_id).exists(),
