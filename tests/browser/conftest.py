@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser import chromium
+from tests.browser.pictures import JUDGED
 from tests.browser.product import PASSWORD, PEOPLE, Product
 from tests.browser.windows import Window
 
@@ -110,3 +111,11 @@ def page_as(request: pytest.FixtureRequest, browser: Browser) -> Iterator[PageAs
         faults += window.faults()
         window.close()
     assert faults == []
+
+
+@pytest.fixture
+def every_look() -> list[dict[str, Any]]:
+    """Ways to look at a page in which each language, width and theme meets each other one."""
+    return [
+        {"lang": look.lang, "width": look.width, "dark": look.dark} for look in JUDGED
+    ]

@@ -54,7 +54,7 @@ PLAIN = tuple(Look(width, dark) for width in (WIDE, NARROW) for dark in (False, 
 #: and the main ones of these.
 CHINESE = (Look(WIDE, True, "zh"), Look(NARROW, False, "zh"))
 #: In these each width, theme and language meets each other one: enough to look for what is wrong.
-JUDGED = frozenset({Look(WIDE, False), Look(NARROW, True), *CHINESE})
+JUDGED = (Look(WIDE, False), Look(NARROW, True), *CHINESE)
 
 
 def only_pictures() -> bool:
