@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from agents import protocol
 from agents.node import access as rules
 from agents.node.backends.base import Export, same, shown_as
-from agents.node.folder import Entry
+from agents.node.folder import Entry, image_of
 from agents.node.memory import State
 from agents.node.runtime import Node
 from agents.protocol import Access, ScanCreated, ScanResult, Skipped, Target
@@ -131,11 +131,22 @@ def _forget_half_deletions(
 ) -> None:
     """A target that is there was not taken off: whoever was about to was killed before.
 
-    Remembered as off it would be there until the target system's next restart, and then a machine had no disk.
+    Remembered as off, or a CD forgotten, it would be there until the target system's next restart, and then a machine
+    had no disk.
     """
     there = state.off & targets.keys()
-    if there:
+    cds = {
+        iqn: name
+        for iqn, target in targets.items()
+        for lun in target["luns"]
+        if lun["type"] == protocol.CD
+        and iqn not in state.cds
+        and not rules.is_shared(iqn, lun["backing"])
+        and (name := image_of(lun["backing"], node.images.folder)) is not None
+    }
+    if there or cds:
         state.off -= there
+        state.cds.update(cds)
         with contextlib.suppress(Unavailable):  # a read-only mount: at the next start
             node.memory.write(state)
 

@@ -140,3 +140,18 @@ def test_an_iso_is_never_deleted_with_its_target(stgt: Lab) -> None:
     assert stgt.delete("worker-01.windows.iso").status_code == 200
     assert (stgt.folder / ISO).exists()
     assert stgt.delete("worker-01.windows.iso").status_code == 404
+
+
+def test_a_deletion_that_was_killed_before_it_began_does_not_come_true_later(
+    stgt: Lab,
+) -> None:
+    assert stgt.tgtd
+    stgt.image(ISO)
+    assert stgt.post("/lun/cd", iso=ISO, iqn=CD).status_code == 201
+    stgt.node.memory.set(CD, cd=False)  # as far as the killed agent came
+    stgt.restart()
+    assert stgt.remembered()["cds"] == {CD: ISO}
+    stgt.tgtd.kill()
+    stgt.tgtd.again()
+    stgt.restart()
+    assert stgt.targets() == {"worker-01.windows.iso": ISO}
