@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpRequest, HttpResponseNotAllowed
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from ipxeready import index
@@ -109,12 +108,11 @@ class OwnPasswordView(PasswordChangeView):
 def areas(request: HttpRequest) -> list[dict[str, Any]]:
     """The areas that this person may see; `current` is the one whose page, or a page below it, is shown."""
     actor = actor_of(request)
-    found = []
-    for name, title, role in AREAS:
-        if not actor.may(role):
-            continue
-        with contextlib.suppress(NoReverseMatch):
-            found.append({"url": reverse(name), "title": title, "current": False})
+    found = [
+        {"url": reverse(name), "title": title, "current": False}
+        for name, title, role in AREAS
+        if actor.may(role)
+    ]
     # The longest address counts: all pages lie below the start page.
     here = [area for area in found if request.path.startswith(area["url"])]
     if here:
