@@ -348,7 +348,8 @@ class NodeClient:
     def _job(self, answer: Any) -> dict[str, Any]:
         if (
             not isinstance(answer, dict)
-            or not _JOB_ID.fullmatch(str(answer.get("id")))
+            or not isinstance(answer.get("id"), str)
+            or not _JOB_ID.fullmatch(answer["id"])
             or answer.get("state") not in STATES
         ):
             raise self._nonsense("its answer is no job")
