@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from django.contrib.admin.utils import quote
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
@@ -39,7 +40,7 @@ def sources() -> Iterator[Trouble]:
     down: list[Item] = []
     complaints: list[Item] = []
     for name, seen in known.known(nodes).items():
-        page = reverse("admin:agents_agent_change", args=[name])
+        page = reverse("admin:agents_agent_change", args=[quote(name)])
         if seen.error:
             told = complaints if seen.reachable else down
             told.append(Item(f"{name}: {seen.error}", page))

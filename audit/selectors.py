@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from audit import older
 from audit.models import Operation
 from audit.wanted import Wanted
-from ipxeready.index.models import IndexedRecord
+from ipxeready.index.models import IndexedRecord, Problem
 
 #: Seconds for looking through the file in one answer.
 PATIENCE = 2.0
@@ -133,9 +133,15 @@ def occurring(field: str) -> list[str]:
 
 
 def existing(source: str, keys: set[str]) -> set[str]:
-    """Those of the keys that are records of a file now."""
-    found = IndexedRecord.objects.filter(source=source, key__in=keys - {""})
-    return set(found.values_list("key", flat=True))
+    """Those of the keys that are good records of a file now."""
+    keys = keys - {""}
+    found = IndexedRecord.objects.filter(source=source, key__in=keys)
+    broken = Problem.objects.filter(
+        source=source, record__in=keys, code="record.broken"
+    )
+    return set(found.values_list("key", flat=True)) - set(
+        broken.values_list("record", flat=True)
+    )
 
 
 def _oldest() -> int:

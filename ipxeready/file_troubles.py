@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from django.conf import settings
+from django.contrib.admin.utils import quote
 from django.db.models import Count
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
@@ -136,7 +137,7 @@ def _page_of(problem: Problem) -> str:
     if not Worker.objects.filter(pk=problem.record).exists():
         return ""
     try:
-        return reverse("admin:workers_worker_change", args=[problem.record])
+        return reverse("admin:workers_worker_change", args=[quote(problem.record)])
     except NoReverseMatch:
         return ""
 

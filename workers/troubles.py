@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from django.conf import settings
+from django.contrib.admin.utils import quote
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
@@ -171,7 +172,7 @@ def _stuck(disk: Disk) -> Item:
 
 
 def _page(worker_id: str) -> str:
-    return reverse("admin:workers_worker_change", args=[worker_id])
+    return reverse("admin:workers_worker_change", args=[quote(worker_id)])
 
 
 def _access(worker_id: str) -> str:
