@@ -341,19 +341,43 @@ def every_call(site: Site, caller: Caller) -> list[Call]:
 
     Pages do not look at tokens, so their forms are not tried with one.
     """
-    alice = site.callers["alice"]
-    pages = bool(caller.session or not caller.token)
+    alice, node = site.callers["alice"], site.node.fake.base_url
     found: dict[Call, None] = {}
     for place in walk.places():
-        found.update(dict.fromkeys(walk.calls(place, site.node.fake.base_url)))
-        if place.api is not None or not pages or place.path[:7] != "/admin/":
-            continue
-        answer = alice.client().get(place.path)
-        if answer.status_code != 200 or "html" not in answer["Content-Type"]:
-            continue
-        forms = walk.form_calls(place.path, answer.content.decode())
-        found.update(dict.fromkeys(forms))
+        calls = list(walk.calls(place, node))
+        if place.api is None and not caller.token and place.path[:7] == "/admin/":
+            forms = [call for call in calls if call.method == "post" and call.body]
+            answer = alice.client().get(place.path)
+            if _is_page(answer):
+                page = answer.content.decode()
+                forms += walk.form_calls(place.path, page, node)
+            calls += forms
+            if caller.session:
+                calls += asked_again(site, forms)
+        found.update(dict.fromkeys(calls))
     return list(found)
+
+
+def _is_page(answer: Any) -> bool:
+    return answer.status_code == 200 and "html" in answer["Content-Type"]
+
+
+def asked_again(site: Site, forms: list[Call]) -> Iterator[Call]:
+    """What the pages would send that ask, or go on to a second step, before they do something."""
+    alice, node = site.callers["alice"], site.node.fake.base_url
+    for call in dict.fromkeys(forms):
+        if call.name in ("logout", "set_language"):
+            continue
+        answer, changed = site.changed(call, alice)
+        if changed:
+            site.restore(changed)
+            continue
+        path = call.path
+        if answer.status_code == 302 and "?" in answer["Location"]:
+            path = answer["Location"]
+            answer = alice.client().get(path)
+        if _is_page(answer):
+            yield from walk.form_calls(path, answer.content.decode(), node)
 
 
 def touched_own(site: Site, call: Call, caller: Caller) -> bool:

@@ -45,6 +45,9 @@ VALUES: dict[str, tuple[str, ...]] = {
     "app_label": ("workers", "users"),
     "content_type_id": ("1",),
     "url": ("nothing",),
+    "what": ("create", "delete"),
+    "below": ("boot",),
+    "number": ("1",),
 }
 #: What Django's own pages call `object_id`, by the part of the address before it.
 OBJECTS: dict[str, tuple[str, ...]] = {
@@ -62,7 +65,7 @@ FIELDS: dict[str, Any] = {
     "id": "n9",
     "mac": "52:54:00:00:00:99",
     "hostname": "pc9",
-    "base_url": "http://127.0.0.1:9",
+    "base_url": "{node}",
     "token": "another",
     "iscsi_server": "192.0.2.8",
     "tags": ["fast"],
@@ -91,6 +94,9 @@ FIELDS: dict[str, Any] = {
     "delete_disk": True,
     "ignore_missing_target": True,
     "post": "yes",
+    "worker": "pc2",
+    "chosen": "pc2",
+    "asked": "1",
     "macs": "52:54:00:00:00:77",
 }
 #: Bodies that the names alone do not make, by the name of the address.
@@ -209,7 +215,13 @@ def places() -> list[Place]:
 def _filled(route: str, pattern: URLPattern) -> Iterator[Place]:
     text = re.sub(r"\(\?P<(\w+)>(?:[^()]|\([^()]*\))*\)", r"<\1>", route)
     text = re.sub(r"<\w+:(\w+)>", r"<\1>", text)
-    text = text.replace(r"/?\Z", "").replace("\\", "").replace("^", "").rstrip("$")
+    text = (
+        text.replace(r"/?\Z", "")
+        .replace(r"\Z", "")
+        .replace("\\", "")
+        .replace("^", "")
+        .rstrip("$")
+    )
     names = re.findall(r"<(\w+)>", text)
     choices = [_values(name, text) for name in names]
     for values in itertools.product(*choices):
@@ -239,7 +251,7 @@ def calls(place: Place, node: str) -> Iterator[Call]:
             yield Call(place.name, method, path)
         if place.api is None:
             if method == "post":
-                data = urlencode(_form(FIELDS), doseq=True)
+                data = _encoded(_form(FIELDS), node)
                 yield Call(place.name, method, place.path, data, _FORM)
             continue
         if method in ("patch",):
@@ -287,7 +299,11 @@ class _Forms(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.forms: list[tuple[str, dict[str, list[list[str]]]]] = []
+        self.forms: list[
+            tuple[str, dict[str, list[list[str]]], dict[str, list[str]]]
+        ] = []
+        #: What a browser sends when nobody touches anything.
+        self._asis: dict[str, list[str]] = {}
         self._here: dict[str, list[list[str]]] | None = None
         self._select = ""
 
@@ -296,8 +312,8 @@ class _Forms(HTMLParser):
         if tag == "form":
             self._here = None
             if given.get("method", "").lower() == "post":
-                self._here = {}
-                self.forms.append((given.get("action", ""), self._here))
+                self._here, self._asis = {}, {}
+                self.forms.append((given.get("action", ""), self._here, self._asis))
             return
         if self._here is None:
             return
@@ -305,13 +321,20 @@ class _Forms(HTMLParser):
         if tag == "select":
             self._select = name
         elif tag == "option" and self._select:
-            self._add(self._select, given.get("value", ""))
+            value = given.get("value", "")
+            self._add(self._select, value)
+            if "selected" in given or self._select not in self._asis:
+                self._asis[self._select] = [value]
         elif tag == "textarea" or (tag == "input" and name):
             kind = given.get("type", "text")
             if kind in ("checkbox", "radio"):
                 self._add(name, given.get("value", "on"))
+                if "checked" in given:
+                    self._asis.setdefault(name, []).append(given.get("value", "on"))
             elif kind != "file":
                 self._add(name, given.get("value", ""))
+                if kind != "submit":
+                    self._asis.setdefault(name, []).append(given.get("value", ""))
         elif tag == "button" and name:
             self._add(name, given.get("value", ""))
 
@@ -326,11 +349,15 @@ class _Forms(HTMLParser):
             self._here.setdefault(name, []).append([value])
 
 
-def form_calls(path: str, page: str) -> Iterator[Call]:
+def _encoded(data: dict[str, Any], node: str) -> str:
+    return urlencode(data, doseq=True).replace("%7Bnode%7D", quote(node, safe=""))
+
+
+def form_calls(path: str, page: str, node: str) -> Iterator[Call]:
     """What the forms of a page would send: as it is, and with everything filled and the last choice taken."""
     parser = _Forms()
     parser.feed(page)
-    for action, inputs in parser.forms:
+    for action, inputs, asis in parser.forms:
         name = ""
         target = action if action.startswith("/") else path
         with contextlib.suppress(Resolver404):
@@ -346,13 +373,17 @@ def form_calls(path: str, page: str) -> Iterator[Call]:
         }
         ticked = {key: [value[0] for value in values] for key, values in sent.items()}
         seen: set[str] = set()
-        for data in (first, filled, named, ticked, *_actions(sent)):
-            text = urlencode({"post": "yes", **data}, doseq=True)
+        begun = {**asis, **{key: sent[key][0] for key in _PRESSED if key in sent}}
+        for data in (asis, begun, first, filled, named, ticked, *_actions(sent)):
+            said = {key: value for key, value in data.items() if key not in _NOISE}
+            text = _encoded({"post": "yes", **said}, node)
             if text not in seen:
                 seen.add(text)
                 yield Call(name, "post", target, text, _FORM)
 
 
+#: Buttons that say something.
+_PRESSED = ("begin", "confirmed")
 _NOISE = frozenset({"csrfmiddlewaretoken", "next"})
 
 
