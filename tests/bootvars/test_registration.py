@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -276,11 +275,11 @@ def test_a_reload_that_hangs_does_not_keep_a_machine_waiting(
     from workers import reload
 
     configured(dnsmasq_reload_set=("command", "sleep 30"))
-    monkeypatch.setattr(reload, "COMMAND_LIMIT_S", 1.0)
+    monkeypatch.setattr(reload, "COMMAND_LIMIT_S", 6.0)
     monkeypatch.setattr(registration, "PATIENCE", 0.2)
-    before = time.monotonic()
     assert "set hostname worker-01\n" in boot(f"mac={M1}")
-    assert time.monotonic() - before < 0.9
+    # The machine has its answer while the command still hangs.
+    assert trail(layout, "dnsmasq.reload") == []
     eventually(lambda: trail(layout, "dnsmasq.reload"))
     (line,) = trail(layout, "dnsmasq.reload")
     assert line["status"] == "failed" and "took more than" in line["error"]
