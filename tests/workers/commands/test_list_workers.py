@@ -44,6 +44,7 @@ def test_filters_are_those_of_the_api(api: APIClient, layout: Layout) -> None:
         "os": "ubuntu",
         "agent": "N",
         "access": "off",
+        "default_os": "none",
         "has_disk": "false",
         "search": "c",
         "ordering": "-worker_id",
