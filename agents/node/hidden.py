@@ -24,6 +24,9 @@ class HiddenFile:
         self._mode = mode
         self._code = code
         self._mend = mend
+        self._raw = b""
+        self._data: dict[str, Any] = {}
+        """What the file had when it was read last, and what that says: a call reads it several times."""
 
     def read(self) -> dict[str, Any] | None:
         """The object as the file has it now; None without a file; a broken file is Unavailable.
@@ -54,6 +57,8 @@ class HiddenFile:
                         code=f"{self._code}.mode",
                     )
                 raw = stream.read()
+        if raw == self._raw:
+            return _copy(self._data)
         # What a decoder quotes of the file may be a secret: only the place is told.
         place, words = "", ""
         try:
@@ -66,6 +71,7 @@ class HiddenFile:
             raise self.broken(f"{place}: {words}")
         if not isinstance(data, dict):
             raise self.broken("line 1, column 1: not a JSON object")
+        self._raw, self._data = raw, _copy(data)
         return data
 
     def write(self, data: dict[str, Any]) -> None:
@@ -107,3 +113,11 @@ class HiddenFile:
             f"{self.path} cannot be read: {where}. {self._mend}",
             code=f"{self._code}.broken",
         )
+
+
+def _copy(data: dict[str, Any]) -> dict[str, Any]:
+    """For callers that change what they get: lists and objects at the top."""
+    return {
+        key: value.copy() if isinstance(value, dict | list) else value
+        for key, value in data.items()
+    }

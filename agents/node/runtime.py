@@ -66,10 +66,13 @@ class Node:
         self.sessions.note(targets, self.backend.incarnation())
         return targets
 
-    def about(self, iqn: str, path: str | None = None) -> list[Target]:
+    def about(
+        self, iqn: str, path: str | None = None, *, recent: bool = False
+    ) -> list[Target]:
         """The targets that a change of one has to know of, see the backend's; at a cost that does not grow with the rest."""
-        targets = self.backend.about(iqn, path)
-        self.sessions.note(targets, self.backend.incarnation(), whole=False)
+        targets = self.backend.about(iqn, path, recent=recent)
+        if not recent:
+            self.sessions.note(targets, self.backend.incarnation(), whole=False)
         return targets
 
     @contextlib.contextmanager

@@ -333,7 +333,7 @@ def check_not_exported(node: Node, targets: list[Target], master: str) -> None:
 def _free_target(node: Node, iqn: str, master: str | None = None) -> list[Target]:
     """The targets that its making has to know of, unless that one is there: Conflict."""
     path = None if master is None else node.images.path(master)
-    targets = restored(node, node.about(iqn, path))
+    targets = restored(node, node.about(iqn, path, recent=True))
     if any(target["iqn"].lower() == iqn for target in targets):
         raise Conflict(f"the target {iqn} exists already.", code="target.exists")
     return targets

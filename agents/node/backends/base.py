@@ -85,11 +85,14 @@ class Backend(ABC):
         if error is not None:
             raise error
 
-    def about(self, iqn: str, path: str | None = None) -> list[Target]:
+    def about(
+        self, iqn: str, path: str | None = None, *, recent: bool = False
+    ) -> list[Target]:
         """What a change of one target has to know of: itself, however its name is written, the others of its initiator,
         and those that serve `path`.
 
-        There may be more; there is one at least, unless there is none of ours at all.
+        There may be more; there is one at least, unless there is none of ours at all. Where that costs less, `recent`
+        may overlook what others did in the last seconds.
         """
         return self.targets()
 

@@ -66,7 +66,9 @@ class LioBackend(Backend):
         """What configfs has below our base."""
         return self._run(lambda: [shown.public() for shown in self._tree.all()])
 
-    def about(self, iqn: str, path: str | None = None) -> list[Target]:
+    def about(
+        self, iqn: str, path: str | None = None, *, recent: bool = False
+    ) -> list[Target]:
         """Those that matter, found by their names: our objects bear them, and others' objects are few."""
 
         def work() -> list[Target]:

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from agents import protocol
 from agents.node.backends import daemon
@@ -31,6 +32,18 @@ _ANY = {"0.0.0.0", "::"}  # noqa: S104 - told apart from addresses, not listened
 #: A busy target may refuse even a forced deletion for a moment.
 _FORCE_TRIES = 60
 _FORCE_WAIT = 0.05
+#: Seconds within which what somebody does by hand may be overlooked: tgtd refuses by itself what would clash.
+_RECENT = 10.0
+#: The same from one step of a call to its next.
+_JUST_NOW = 0.5
+
+
+class _Last(NamedTuple):
+    """A listing, when it was asked for, and of which life of tgtd it is."""
+
+    began: float
+    life: str
+    listing: Listing
 
 
 class StgtBackend(Backend):
@@ -52,6 +65,9 @@ class StgtBackend(Backend):
         self._portal = portal
         self._tgtadm = Tgtadm(control_port=control_port, socket=socket)
         self._doors = Doors(self._tgtadm, self._ours)
+        self._last: _Last | None = None
+        self._changed = 0.0
+        """When we changed something last: a listing from before does not tell."""
         self._free_tid = 0
         """A target number that is likely to be free; 0 before the first listing."""
 
@@ -64,9 +80,12 @@ class StgtBackend(Backend):
         shown = self._show()
         return [shown[iqn].public() for iqn in shown if self._ours(iqn)]
 
-    def about(self, iqn: str, path: str | None = None) -> list[Target]:
+    def about(
+        self, iqn: str, path: str | None = None, *, recent: bool = False
+    ) -> list[Target]:
         """One listing as ever, of which only those are read that matter: reading it whole costs more than asking for it."""
-        shown, initiator = self._show(), initiator_of(iqn)
+        shown = self._recent(iqn) if recent else self._show()
+        initiator = initiator_of(iqn)
         ours = [name for name in shown if self._ours(name)]
         wanted = [
             name
@@ -134,6 +153,7 @@ class StgtBackend(Backend):
                     self._open(export, after)
                 except ApplicationError as error:
                     result[export.iqn] = error
+        self._changed = time.monotonic()
         final = self._show()
         for export in exports:
             shown = final.get(export.iqn)
@@ -147,7 +167,11 @@ class StgtBackend(Backend):
 
     def unexport(self, iqn: str, *, force: bool = False) -> None:
         """Delete the target. Without force tgtd itself refuses while a session is open, LUNs untouched."""
-        shown = self._show().get(iqn)
+        # That nobody is inside is known well enough: tgtd refuses by itself.
+        seen = self._seen(_JUST_NOW)
+        shown = seen.get(iqn) if seen else None
+        if shown is None or shown.sessions:
+            shown = self._show().get(iqn)
         if shown is None:
             return
         if shown.sessions and not force:
@@ -165,6 +189,8 @@ class StgtBackend(Backend):
                 raise in_use((now or shown).public()) from error
             if error.kind != MISSING:
                 raise
+        finally:
+            self._changed = time.monotonic()
         if self._has(tid):
             raise UpstreamFailed(
                 f"tgtd still shows {iqn} after its deletion; try again."
@@ -178,7 +204,28 @@ class StgtBackend(Backend):
         return iqn.startswith(f"{self._base}:")
 
     def _show(self) -> Listing:
-        return Listing(self._tgtadm.run("show", "target"))
+        began, life = time.monotonic(), self.incarnation()
+        listing = Listing(self._tgtadm.run("show", "target"))
+        if self._last is None or began > self._last.began:
+            self._last = _Last(began, life, listing)
+        return listing
+
+    def _seen(self, seconds: float) -> Listing | None:
+        """The last listing, when it is so young, we have changed nothing since, and the tgtd is the same."""
+        last = self._last
+        if last is None or last.began < max(self._changed, time.monotonic() - seconds):
+            return None
+        return last.listing if last.life and last.life == self.incarnation() else None
+
+    def _recent(self, iqn: str) -> Listing:
+        """A listing of the last seconds, unless everything may be gone since, or that target."""
+        last = self._seen(_RECENT)
+        if last is not None:
+            ours = (name for name in (iqn, *last) if name in last and self._ours(name))
+            one = next(ours, None)
+            if one is not None and self._has(str(last[one].tid)):
+                return last
+        return self._show()
 
     def _build(
         self,
@@ -305,6 +352,7 @@ class StgtBackend(Backend):
             if error.kind != MISSING:
                 raise
         everything.forget(shown.iqn)
+        self._changed = time.monotonic()
         self._doors.tidy(self._doors.accounts(shown), everything)
 
 
