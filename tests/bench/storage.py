@@ -51,8 +51,15 @@ def measure(kind: str, folder: Path, numbers: Sequence[int]) -> Table:
         ("create", "begin", "end"),
         ("delete", "end", "begin"),
     ):
-        _add(table, f"{what} one, alone", "ms", seconds, f"{what}, {alone}", 1000)
-        title = f"{what} one, beside {number}"
+        _add(
+            table,
+            f"{what} one, alone (best of 20)",
+            "ms",
+            seconds,
+            f"{what}, {alone}",
+            1000,
+        )
+        title = f"{what} one, beside {number} (best of 20)"
         _add(table, title, "ms", seconds, f"{what}, {crowded}", 1000)
         for side in ("", ", loop"):
             few, many = (seconds[f"{what}, {end}{side}"] for end in (alone, crowded))

@@ -55,8 +55,8 @@ def test_every_figure_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         "create and export 3 disks [s]",
         "delete 3 disks with their images [s]",
         "a start that makes 3 targets again [s]",
-        "create one, alone [ms]",
-        "delete one, beside 3 [ms]",
+        "create one, alone (best of 20) [ms]",
+        "delete one, beside 3 (best of 20) [ms]",
     ):
         found = re.search(rf"^{re.escape(title)}((?: +[\d.,]+){{3}})$", printed, re.M)
         assert found, title
