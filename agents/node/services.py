@@ -138,10 +138,13 @@ def disk_create(
             else:
                 made = node.images.create_empty(filename, size or 0)
             note.update(how=made.how, seconds=made.seconds, bytes=made.copied)
-            backing = _export_made(node, iqn, made, request)
-        finally:
             with node.changing():
+                backing = _export_made(node, iqn, made, request)
+                # Before anybody else has the lock: a rebuild leaves out what is being made, and the target system
+                # may be restarted right now.
                 node.release(filename)
+        finally:
+            node.release(filename)
     return {
         "iqn": iqn,
         "backing": backing,
@@ -407,9 +410,8 @@ def _export_made(
     node: Node, iqn: str, made: Made, request: protocol.DiskRequest
 ) -> str:
     try:
-        with node.changing():
-            node.images.check_disk(made.name)
-            return _export(node, iqn, made.name, request, fresh=True)
+        node.images.check_disk(made.name)
+        return _export(node, iqn, made.name, request, fresh=True)
     except BaseException:
         node.images.delete(made.name, made.identity)
         node.log.add(CREATE_DISK, "rollback", iqn=iqn, removed=made.name)

@@ -429,6 +429,45 @@ def test_targets_that_are_lost_during_a_copy_come_back_with_it(
     assert set(files.targets()) == {"worker-01.debian", "worker-02.debian"}
 
 
+class _Observed:
+    """The node's lock, and what happens each time that it has become free."""
+
+    def __init__(self, lock: Any, then: Callable[[], None]) -> None:
+        self._lock, self._then, self._depth = lock, then, 0
+
+    def acquire(self, **options: Any) -> bool:
+        taken = bool(self._lock.acquire(**options))
+        self._depth += taken
+        return taken
+
+    def release(self) -> None:
+        self._depth -= 1
+        free = not self._depth
+        self._lock.release()
+        if free:
+            self._then()
+
+
+def test_a_target_system_that_is_restarted_just_after_an_export_has_that_target_again(
+    files: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.disk("worker-01.debian", size=SIZE)
+    node, backend = files.node, files.node.backend
+    assert isinstance(backend, FilesBackend)
+    table, restarts = backend._table, []
+
+    def restarted() -> None:
+        if f"{BASE}:worker-02.debian" in table and not restarts:
+            restarts.append(True)
+            table.clear()
+            startup.watch_targets(node)
+
+    monkeypatch.setattr(node, "_lock", _Observed(node._lock, restarted))
+    assert files.disk("worker-02.debian", size=SIZE).status_code == 201
+    assert restarts
+    assert set(files.targets()) == {"worker-01.debian", "worker-02.debian"}
+
+
 def _scsi_ids(lab: Lab) -> set[str]:
     assert lab.tgtd
     lines = lab.tgtd.listing().splitlines()
