@@ -24,9 +24,11 @@ class HiddenFile:
         self._mode = mode
         self._code = code
         self._mend = mend
-        self._raw = b""
-        self._data: dict[str, Any] = {}
-        """What the file had when it was read last, and what that says: a call reads it several times."""
+        self._last: tuple[bytes, dict[str, Any]] | None = None
+        """What the file had when it was read last, and what that says: a call reads it several times.
+
+        One value, as not everybody who reads holds the node's lock.
+        """
 
     def read(self) -> dict[str, Any] | None:
         """The object as the file has it now; None without a file; a broken file is Unavailable.
@@ -57,8 +59,9 @@ class HiddenFile:
                         code=f"{self._code}.mode",
                     )
                 raw = stream.read()
-        if raw == self._raw:
-            return _copy(self._data)
+        last = self._last
+        if last is not None and raw == last[0]:
+            return _copy(last[1])
         # What a decoder quotes of the file may be a secret: only the place is told.
         place, words = "", ""
         try:
@@ -71,7 +74,7 @@ class HiddenFile:
             raise self.broken(f"{place}: {words}")
         if not isinstance(data, dict):
             raise self.broken("line 1, column 1: not a JSON object")
-        self._raw, self._data = raw, _copy(data)
+        self._last = raw, _copy(data)
         return data
 
     def write(self, data: dict[str, Any]) -> None:

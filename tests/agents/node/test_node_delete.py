@@ -265,6 +265,18 @@ def test_a_broken_memory_takes_no_writes_and_says_where(lab: Lab) -> None:
     assert lab.files() == before
 
 
+@pytest.mark.case(92)
+def test_an_empty_memory_is_a_broken_one_and_opens_nothing(files: Lab) -> None:
+    """What a power cut leaves of a file on some file systems."""
+    files.disk("worker-01.windows", size=SIZE, access="acl")
+    files.delete("worker-01.windows")
+    (files.folder / ".targets.json").write_bytes(b"")
+    files.restart()
+    assert files.client.post("/lun/scan").status_code == 503
+    assert files.targets() == {}
+    assert (files.folder / ".targets.json").read_bytes() == b""
+
+
 def test_keys_of_the_memory_that_we_do_not_know_stay(files: Lab) -> None:
     files.disk("worker-01.windows", size=SIZE)
     (files.folder / ".targets.json").write_text('{"note": "机房", "off": []}')
