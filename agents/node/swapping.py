@@ -28,6 +28,11 @@ class Swap:
     def turn(self) -> None:
         """The image goes aside, the new one takes its name; a failure leaves the image where it was."""
         new = self._identity(self.new)
+        if new is None:
+            raise Conflict(
+                f"{self.new} is gone from the image directory; the disk was left as it is.",
+                code="file.missing",
+            )
         self._move(self.name, self.old)
         self._taken = new
         try:

@@ -252,6 +252,23 @@ def test_a_turn_that_fails_at_its_first_step_undoes_nothing(
     assert (lab.folder / swap.old).read_bytes() == b"ancient"
 
 
+def test_a_clone_that_somebody_removes_before_the_swap_costs_nobody_his_disk(
+    worn: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = worn.node.images.clone
+
+    def gone(master: str, name: str, **options: object) -> object:
+        made = real(master, name, **options)  # type: ignore[arg-type]
+        (worn.folder / name).unlink()
+        return made
+
+    monkeypatch.setattr(worn.node.images, "clone", gone)
+    assert _reset(worn).status_code == 409  # type: ignore[attr-defined]
+    assert _content(worn).startswith(b"worn")
+    assert worn.targets() == {DISK: IMAGE}
+    assert _beside(worn) == []
+
+
 def test_a_disk_is_reset_although_its_old_image_cannot_be_removed(
     worn: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
