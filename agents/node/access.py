@@ -44,10 +44,12 @@ def remembered(
         if access.chap is not None:
             old = node.secrets.set(access.initiator or "", access.chap)
         yield access
-        for name, error in node.backend.export_all(
-            [export for name, export in siblings.items() if name != iqn]
-        ).items():
+        others = [export for name, export in siblings.items() if name != iqn]
+        with node.in_doubt(*siblings):
+            taken = node.backend.export_all(others)
+        for name, error in taken.items():
             if error is not None:
+                node.doubtful.add(name)
                 raise Conflict(
                     f"{name} did not take the new secret: {error.message}",
                     code="chap.half",

@@ -14,6 +14,7 @@ from agents.node import formats, qemuimg
 from agents.node.errors import NoRoom
 from agents.node.images import Images
 from agents.node.jobs import AT_RESTART, Step
+from agents.node.rebuild import restored
 from agents.node.runtime import Node
 from agents.protocol import Converted
 from ipxeready.errors import Conflict, NotFound
@@ -96,7 +97,7 @@ def _check_free(node: Node, source: str, name: str) -> None:
             code="file.making",
         )
     path = node.images.path(source)
-    for target in node.backend.targets():
+    for target in restored(node, node.targets()):
         if any(lun["backing"] == path for lun in target["luns"]):
             raise Conflict(
                 f"{source} is exported as {target['iqn']}, so it may change at any time. Delete that target first (without the file).",

@@ -54,10 +54,10 @@ def put_back(node: Node, export: Export) -> Iterator[None]:
         node.backend.unexport(export.iqn)
         node.backend.export(export)
     except ApplicationError as error:
-        node.exported.discard(export.iqn)
+        node.doubtful.add(export.iqn)  # the watch tries it once more
         node.log.add("lun.put_back", "failed", iqn=export.iqn, error=error.message)
         logger.error(
-            "%s could not be exported again: %s. POST %s tries it once more.",
+            "%s could not be exported again: %s. It is tried once more in a moment; then POST %s does.",
             export.iqn,
             error.message,
             protocol.LUN_SCAN,

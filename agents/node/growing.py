@@ -26,7 +26,7 @@ def disk_grow(node: Node, iqn: str, size: int | str) -> Grown:
                 "made larger, as what lies at its end would be cut off.",
                 code="disk.smaller",
             )
-        node.backend.unexport(target["iqn"])
+        node.unexport(target["iqn"])
         try:
             node.images.resize(entry, wanted)
             node.backend.export(export)

@@ -8,9 +8,10 @@ from datetime import datetime
 from agents import protocol
 from agents.node import qemuimg
 from agents.node.folder import Entry
+from agents.node.rebuild import restored
 from agents.node.runtime import Node
 from agents.node.swapping import Swap
-from agents.protocol import ImageDeleted, ImageFile, ImageList
+from agents.protocol import ImageDeleted, ImageFile, ImageList, Target
 from ipxeready.errors import ApplicationError, Conflict, Invalid, Unavailable
 from ipxeready.storage import iqn as iqns
 
@@ -19,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 def image_list(node: Node) -> ImageList:
     """Every file that is not hidden, by name; folders are left out."""
-    users = _users(node)
+    users = _users(node.backend.targets())
     return {
         "images": [
             _shown(node, entry, users)
@@ -43,7 +44,9 @@ def image_delete(node: Node, name: str, *, master: bool = False) -> ImageDeleted
         node.changing(),
     ):
         entry = node.images.check_deletable(name, master=master)
-        if user := _users(node).get(node.images.path(name)):
+        # A target system that was restarted just now shows none, and machines run from these files all the same.
+        users = _users(restored(node, node.targets()))
+        if user := users.get(node.images.path(name)):
             raise Conflict(
                 f"{name} is exported as {user}; delete that target first.",
                 code="file.exported",
@@ -65,12 +68,10 @@ def image_delete(node: Node, name: str, *, master: bool = False) -> ImageDeleted
     return {"deleted": name, "freed": entry.allocated}
 
 
-def _users(node: Node) -> dict[str, str]:
+def _users(targets: list[Target]) -> dict[str, str]:
     """Which target serves a path."""
     return {
-        lun["backing"]: target["iqn"]
-        for target in node.backend.targets()
-        for lun in target["luns"]
+        lun["backing"]: target["iqn"] for target in targets for lun in target["luns"]
     }
 
 

@@ -13,7 +13,7 @@ from agents.node.folder import Entry, image_of
 from agents.node.memory import State
 from agents.node.runtime import Node
 from agents.protocol import Access, ScanCreated, ScanResult, Skipped, Target
-from ipxeready.errors import ApplicationError, Unavailable
+from ipxeready.errors import ApplicationError, Conflict, Unavailable
 from ipxeready.storage import iqn as iqns
 
 logger = logging.getLogger(__name__)
@@ -56,10 +56,12 @@ def restored(node: Node, targets: list[Target]) -> list[Target]:
 
     A target system that lost all of ours was restarted: they are made again before anything else is,
     or a new one beside them would hide the loss, and their machines would stay without disks.
+    The same where a call got no answer: what came of it is taken off, and made as it should be.
     """
-    if not lost(node, targets):
+    if lost(node, targets):
+        logger.warning("the target system has lost all targets; making them again")
+    elif not node.doubtful:
         return targets
-    logger.warning("the target system has lost all targets; making them again")
     for skipped in scan(node, op="node.rebuild")["skipped"]:
         logger.info("not exported: %s: %s", skipped["name"], skipped["reason"])
     return node.targets()
@@ -70,7 +72,7 @@ def lost(node: Node, targets: list[Target]) -> bool:
 
     It may have some of ours all the same: made by a call in whose midst the restart was.
     """
-    if not node.exported or node.backend.persistent:
+    if node.backend.persistent or not (node.exported or node.unbuilt):
         return False
     life = node.backend.incarnation()
     return not targets or bool(life and life != node.scanned_in)
@@ -82,10 +84,14 @@ def same_life(node: Node) -> bool:
 
 
 def _scan(node: Node, asked: str | None) -> ScanResult:
-    life = node.backend.incarnation()
+    life, doubtful = node.backend.incarnation(), node.doubtful.copy()
     node.images.adopt()  # before anything is removed: is this our pool at all?
     node.backend.tidy()
     state = node.memory.read()
+    for iqn in sorted(doubtful):
+        # What came of a call without an answer may serve a file that was taken back since.
+        with contextlib.suppress(Conflict):  # somebody is in it, so it is well there
+            node.backend.unexport(iqn)
     targets = {target["iqn"]: target for target in node.targets()}
     node.exported.update(targets)
     _forget_half_deletions(node, state, targets)
@@ -109,6 +115,7 @@ def _scan(node: Node, asked: str | None) -> ScanResult:
     )
     created: list[ScanCreated] = []
     made: dict[str, str] = {}
+    unanswered: set[str] = set()
     for iqn, export in plan.exports.items():
         error = failures[iqn]
         if error is None:
@@ -119,10 +126,13 @@ def _scan(node: Node, asked: str | None) -> ScanResult:
                     made[iqn] = asked
         else:
             plan.skip(export.path.rpartition("/")[2], error.message)
+            if isinstance(error, Unavailable) and iqn not in targets:
+                unanswered.add(iqn)
     if made := {iqn: mode for iqn, mode in made.items() if iqn not in state.access}:
         state.access.update(made)
         node.memory.write(state)
     node.scanned_in = life
+    node.doubtful = (node.doubtful - doubtful) | unanswered
     return {"created": created, "skipped": plan.skipped}
 
 

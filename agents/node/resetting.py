@@ -52,11 +52,21 @@ def disk_reset(node: Node, iqn: str, master: str, step: Step | None = None) -> C
             finally:
                 swap.forget_new()
         finally:
-            with node.changing():
-                node.release(name.lower())
-                if target_of(node, iqn) is None:
-                    # The target system was restarted meanwhile, and left out what was being made.
-                    rebuild.scan(node, op="node.rebuild")
+            # First of all: the lock may not be had, and a name that stays reserved is never deleted or made again.
+            node.release(name.lower())
+            _bring_back(node, iqn)
+
+
+def _bring_back(node: Node, iqn: str) -> None:
+    """A target system that was restarted meanwhile was not given what was being made."""
+    try:
+        with node.changing():
+            if target_of(node, iqn) is None:
+                rebuild.scan(node, op="node.rebuild")
+    except ApplicationError as error:
+        # The reset has ended one way or the other; the watch looks again.
+        node.doubtful.add(iqn)
+        logger.warning("%s: %s", iqn, error.message)
 
 
 def _free(node: Node, iqn: str) -> str:
@@ -73,7 +83,7 @@ def _swapped(node: Node, iqn: str, swap: Swap, made: Made) -> Created:
     if target["sessions"]:
         raise in_use(target)
     # Refuses by itself when somebody has logged in this very moment.
-    node.backend.unexport(target["iqn"])
+    node.unexport(target["iqn"])
     try:
         swap.turn()
         node.images.check_disk(swap.name)

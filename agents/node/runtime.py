@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from agents.node.backends import Backend
+from agents.node.backends.base import Export
 from agents.node.chap import Secrets
 from agents.node.images import Images
 from agents.node.jobs import Jobs
@@ -52,6 +53,8 @@ class Node:
         """What this process has seen exported, to notice a target system that lost it all."""
         self.scanned_in = ""
         """The life of the target system (see Backend.incarnation) in which the last scan was; empty where it tells none."""
+        self.doubtful: set[str] = set()
+        """Targets of which a call got no answer: the target system may do it all the same, at any later time."""
         self.unbuilt = False
         """The rebuild at the start did not run; the watch will try again."""
         self._lock = threading.RLock()
@@ -74,6 +77,25 @@ class Node:
         if not recent:
             self.sessions.note(targets, self.backend.incarnation(), whole=False)
         return targets
+
+    def export(self, export: Export) -> None:
+        """Make one target; without an answer nobody knows what came of it, and it is looked at again (`restored`)."""
+        with self.in_doubt(export.iqn):
+            self.backend.export(export)
+
+    def unexport(self, iqn: str, *, force: bool = False) -> None:
+        """Take one target off; the same without an answer."""
+        with self.in_doubt(iqn):
+            self.backend.unexport(iqn, force=force)
+
+    @contextlib.contextmanager
+    def in_doubt(self, *iqns: str) -> Iterator[None]:
+        """Calls about these targets: where the target system does not answer they are to be looked at again."""
+        try:
+            yield
+        except Unavailable:
+            self.doubtful.update(iqns)
+            raise
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from agents.node.folder import image_of
 from agents.node.images import Made
 from agents.node.jobs import AT_RESTART, Step
 from agents.node.memory import CANNOT_WRITE, State
-from agents.node.rebuild import restored, same_life
+from agents.node.rebuild import lost, restored, same_life
 from agents.node.runtime import Node
 from agents.node.swapping import Swap
 from agents.protocol import AccessRequest, Capabilities, Created, Deleted, Target
@@ -56,8 +56,15 @@ def capabilities(node: Node) -> Capabilities:
 
 
 def target_list(node: Node) -> list[Target]:
-    """The targets below this node's base."""
-    return node.targets()
+    """The targets below this node's base. A target system that has just lost them all has them again first.
+
+    Or whoever asks would take its disks for gone.
+    """
+    targets = node.targets()
+    if node.exported and lost(node, targets):
+        with node.changing():
+            targets = restored(node, node.targets())
+    return targets
 
 
 def disk_request(node: Node, request: protocol.DiskRequest) -> protocol.DiskRequest:
@@ -179,7 +186,7 @@ def cd_create(node: Node, request: protocol.CdRequest) -> Created:
         with access.remembered(node, iqn, mode, request.chap, targets) as allowed:
             before = node.memory.set(iqn, off=False, iso=iso)
             try:
-                node.backend.export(Export(iqn, path, cd=True, access=allowed))
+                node.export(Export(iqn, path, cd=True, access=allowed))
             except ApplicationError:
                 node.memory.restore(iqn, before)
                 raise
@@ -211,7 +218,7 @@ def access_set(node: Node, request: AccessRequest) -> Target:
         with access.remembered(
             node, iqn, request.access, request.chap, targets, force=request.force
         ) as allowed:
-            node.backend.export(access.export_of(target, allowed))
+            node.export(access.export_of(target, allowed))
         return next((t for t in node.about(iqn) if t["iqn"] == iqn), target)
 
 
@@ -248,7 +255,7 @@ def target_delete(
         )
         before = _remember_off(node, iqn, off=returns or None, needed=file is None)
         try:
-            node.backend.unexport(target["iqn"], force=force)
+            node.unexport(target["iqn"], force=force)
         except ApplicationError:
             if before is not None:
                 node.memory.restore(iqn, before)
@@ -380,7 +387,7 @@ def _export(
     with access.remembered(node, iqn, request.access, request.chap, targets) as allowed:
         before = node.memory.set(iqn, off=False)
         try:
-            node.backend.export(Export(iqn, backing, access=allowed))
+            node.export(Export(iqn, backing, access=allowed))
         except ApplicationError:
             node.memory.restore(iqn, before)
             raise

@@ -123,7 +123,7 @@ def watch_targets(node: Node) -> None:
     if node.backend.unsettled:
         with node.changing():
             node.backend.settle()
-    if node.exported and rebuild.lost(node, node.backend.targets()):
+    if node.doubtful or (node.exported and rebuild.lost(node, node.backend.targets())):
         with node.changing():
             rebuild.restored(node, node.backend.targets())
 
@@ -132,10 +132,12 @@ def _begin(node: Node, *, op: str) -> None:
     """Clean up what a kill left, and bring up what should be there."""
     for name in node.images.clean():
         node.log.add("node.clean", "ok", removed=name)
-    for old, new in importing.recover(node.images):
-        node.log.add("node.clean", "ok", renamed=old, to=new)
     clean_uploads(node)
-    _rebuild(node, op=op)
+    # The node may serve already: what it is at right now was not left by a kill.
+    with node.changing():
+        for old, new in importing.recover(node.images):
+            node.log.add("node.clean", "ok", renamed=old, to=new)
+        _rebuild(node, op=op)
     node.masters.renew()
 
 
