@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from agents import protocol
-from agents.node import formats, qemuimg
+from agents.node import formats, qemuimg, quiet
 from agents.node.errors import NoRoom
 from agents.node.images import Images
 from agents.node.jobs import AT_RESTART, Step
@@ -38,6 +39,7 @@ def image_convert(
     """Make the image `name` from `source`, which stays.
 
     1. Names, then the format by magic, then what qemu-img says: anything that needs a second file is refused.
+       Nobody may be writing it, and it must be afterwards what it was before.
     2. Under the lock: neither is exported or being made. Both are marked.
     3. Without the lock, as a job: all of it is looked at for its size and its end, then qemu-img writes into a hidden part; the part gets its name when it is whole.
     """
@@ -54,13 +56,21 @@ def image_convert(
             with node.reading(source):
                 file = _open(node.images, source)
                 try:
+                    quiet.check_no_writer(file, source, kind="source")
+                    before = quiet.Stamp.of(file)
                     kind = formats.detect(file, source)
                     formats.check_asked(asked, kind, source)
                     size, cluster = _looked_at(file, kind, source)
                     note["format"], note["size"] = kind, size
                     step.turn(size)
                     needed = _needed(file, kind, size, cluster, step)
-                    taken = _write(node.images, file, kind, name, size, needed, step)
+
+                    def whole() -> None:
+                        quiet.check_unchanged(file, source, before, kind="source")
+
+                    taken = _write(
+                        node.images, file, kind, name, size, needed, step, whole
+                    )
                 finally:
                     os.close(file)
         finally:
@@ -118,6 +128,9 @@ def _open(images: Images, source: str) -> int:
                 f"there is no {source} in the image directory that can be read ({error.strerror}).",
                 code="file.missing",
             ) from error
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise Conflict(f"{source} is not a regular file.", code="file.kind")
     return file
 
 
@@ -160,8 +173,9 @@ def _write(
     size: int,
     needed: int,
     step: Step,
+    whole: Callable[[], None],
 ) -> int:
-    """Convert into a new image; the bytes that it takes on the disk."""
+    """Convert into a new image; the bytes that it takes on the disk. `whole` may refuse it before it has its name."""
     taken, looked = 0, 0.0
 
     def fill(part: int, written: Callable[[int], None]) -> str:
@@ -193,6 +207,7 @@ def _write(
             raise qemuimg.refusal(error, f"convert to {name}") from error
         if os.fstat(part).st_size != size:
             raise Conflict(f"{name} came out with another size; try again.")
+        whole()
         taken = os.fstat(part).st_blocks * 512
         return f"converted from {kind}"
 

@@ -1,4 +1,4 @@
-"""A source must lie still while it is cloned: nobody has it open for writing, and it is afterwards what it was before."""
+"""A source must lie still while it is cloned or converted: nobody has it open for writing, and it is afterwards what it was before."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Stamp:
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def check_no_writer(file: int, name: str) -> None:
+def check_no_writer(file: int, name: str, *, kind: str = "master") -> None:
     """Return unless somebody has the file open for writing: an upload, a target of somebody's hand, a virtual machine.
 
     A file that a finished `mv` has just put there has no writer, however young it is.
@@ -39,20 +39,22 @@ def check_no_writer(file: int, name: str) -> None:
     while _is_written(file):
         if time.monotonic() >= until:
             raise Conflict(
-                f"master {name} is open for writing: it is still being copied there, or something uses it as a disk. "
+                f"{kind} {name} is open for writing: it is still being copied there, or something uses it as a disk. "
                 f"Wait until that is done, or end it (`fuser -v {name}` in the image directory names it).",
-                code="master.in_use",
+                code=f"{kind}.in_use",
             )
         time.sleep(_PAUSE)
 
 
-def check_unchanged(file: int, name: str, before: Stamp) -> None:
-    """Refuse when the file is not what it was: the clone would be half of one master and half of another."""
+def check_unchanged(
+    file: int, name: str, before: Stamp, *, kind: str = "master"
+) -> None:
+    """Refuse when the file is not what it was: the new image would be half of one source and half of another."""
     if Stamp.of(file) != before:
         raise Conflict(
-            f"master {name} changed while it was cloned, so that the clone was removed. "
+            f"{kind} {name} changed while it was copied, so that the copy was removed. "
             "Try again when nobody works on it.",
-            code="master.changed",
+            code=f"{kind}.changed",
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import requests
 
-from agents.node import converting, qemuimg
+from agents.node import converting, qemuimg, quiet
 from agents.node.jobs import Step
 from ipxeready.errors import Conflict
 from tests.agents.node.node_lab import SIZE, Lab, eventually
@@ -224,6 +224,10 @@ def test_a_name_is_never_an_option_or_a_protocol(files: Lab, name: str) -> None:
 def test_a_symlink_is_no_source(files: Lab) -> None:
     (files.folder / "x.raw").symlink_to("/etc/passwd")
     assert "symlink" in refused(files, "x.raw")
+    (files.folder / "folder.raw").mkdir()
+    os.mkfifo(files.folder / "pipe.raw")
+    for name in ("folder.raw", "pipe.raw"):
+        assert "regular" in refused(files, name)
 
 
 def test_an_image_in_use_is_no_source_and_a_name_in_use_no_target(
@@ -375,6 +379,32 @@ def test_a_source_that_is_being_converted_is_not_deleted(
     assert target.status_code == 409
     eventually((files.folder / "new_tpl_1.img").exists)
     assert files.client.delete("/images?name=a.qcow2").status_code == 200
+
+
+def test_a_file_that_is_still_being_copied_there_is_no_source(
+    files: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a raw image looks like a whole one."""
+    monkeypatch.setattr(quiet, "_PATIENCE", 0.0)
+    make(tmp_path, files, "raw", "a.raw")
+    with (files.folder / "a.raw").open("ab"):
+        assert "open for writing" in refused(files, "a.raw")
+    assert convert(files, "a.raw").status_code == 201
+
+
+def test_a_source_that_changes_while_it_is_converted_leaves_nothing(
+    files: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, files, "raw", "a.raw")
+    real = qemuimg.convert
+
+    def then_changed(*words: Any) -> None:
+        real(*words)
+        with (files.folder / "a.raw").open("r+b") as stream:
+            stream.write(b"changed")
+
+    monkeypatch.setattr(qemuimg, "convert", then_changed)
+    assert "changed while" in refused(files, "a.raw")
 
 
 def _slow_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
