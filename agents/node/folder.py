@@ -69,7 +69,10 @@ class Folder:
 
     @contextlib.contextmanager
     def handle(self) -> Iterator[int]:
-        """The open directory; names are resolved below it and never through a symlink."""
+        """The open directory; names are resolved below it and never through a symlink.
+
+        What the disk says to it that nobody has words for (EIO, ESTALE, ENOSPC) is Unavailable.
+        """
         try:
             folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
@@ -82,6 +85,12 @@ class Folder:
             if self._pool is not None:
                 self._pool.check(folder)
             yield folder
+        except OSError as error:
+            raise Unavailable(
+                f"the image directory {self.folder} fails ({error.strerror or error}). Look at the node's disk "
+                "and the kernel's log.",
+                code="folder.io",
+            ) from error
         finally:
             os.close(folder)
 

@@ -331,7 +331,13 @@ class Images(JudgedFolder):
                 with contextlib.suppress(OSError):
                     os.unlink(part_name, dir_fd=folder)
                 os.close(part)
-            os.fsync(folder)
+            try:
+                os.fsync(folder)
+            except OSError as error:
+                # Whoever is told that it was not made must not find it there.
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+                raise self._failed(error, name, needed) from error
             if self._pool is not None:
                 self._pool.adopt(folder)
         return Made(

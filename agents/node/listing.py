@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from datetime import datetime
 
 from agents import protocol
@@ -16,6 +17,9 @@ from ipxeready.errors import ApplicationError, Conflict, Invalid, Unavailable
 from ipxeready.storage import iqn as iqns
 
 logger = logging.getLogger(__name__)
+
+#: No file system here has longer names, in bytes.
+_LONGEST = 255
 
 
 def image_list(node: Node) -> ImageList:
@@ -33,7 +37,13 @@ def image_list(node: Node) -> ImageList:
 
 def image_delete(node: Node, name: str, *, master: bool = False) -> ImageDeleted:
     """Remove a file that nobody uses. A master only with `master`, which says that its disks' clones stay and new ones end."""
-    if not name or "/" in name or "\0" in name or name.startswith("."):
+    if (
+        not name
+        or "/" in name
+        or "\0" in name
+        or name.startswith(".")
+        or len(os.fsencode(name)) > _LONGEST
+    ):
         raise Invalid(
             f"name {name!r} is not a file that is shown in the image directory.",
             code="file.name",
