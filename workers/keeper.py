@@ -101,9 +101,13 @@ def keep(stopped: threading.Event) -> None:
     keeper = Keeper()
     try:
         while not _wait(stopped, _STEP):
-            with claim(settings.IPXE_LAYOUT.run, "keeper") as mine:
-                while mine and not _wait(stopped, PERIOD):
-                    _look(keeper)
+            mine = False
+            try:
+                with claim(settings.IPXE_LAYOUT.run, "keeper") as mine:
+                    while mine and not _wait(stopped, PERIOD):
+                        _look(keeper)
+            except ApplicationError as error:
+                log.warning("the keeper cannot begin: %s", error)  # a full disk
             if not mine:
                 _wait(stopped, PERIOD)
     finally:

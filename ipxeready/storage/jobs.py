@@ -336,7 +336,7 @@ class Running:
                 try:
                     if self._held is not None:
                         self._held.enter_context(claim(self._store.folder, self.job.id))
-                except OSError as error:
+                except Unavailable as error:
                     self._not_written(error)
                     return False
                 self.save()
@@ -448,7 +448,7 @@ class Running:
         except OSError as error:
             self._not_written(error)
 
-    def _not_written(self, error: OSError) -> None:
+    def _not_written(self, error: Exception) -> None:
         if not self.unwritten:
             logger.error("job %s cannot be written down: %s", self.job.id, error)
         self.unwritten = True

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ipxeready.errors import Unavailable
 from ipxeready.storage import atomic, inflight, jsonl
 from ipxeready.storage.broken import FileBroken
 from ipxeready.storage.fingerprint import fingerprint
@@ -155,3 +159,27 @@ def test_a_line_holds_any_text() -> None:
     line = jsonl.encode({"id": 1, "name": "机\udcff\n\u2028"})
     assert line.count(b"\n") == 1
     assert jsonl.parse(line, 1, 1).data is not None
+
+
+def test_a_mark_that_cannot_be_made_or_removed_is_not_held_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", _failing(errno.ENOSPC))
+        with (
+            pytest.raises(Unavailable, match="No space left"),
+            inflight.claim(tmp_path, "a"),
+        ):
+            raise AssertionError("the block began")
+    with monkeypatch.context() as patch, inflight.claim(tmp_path, "a") as mine:
+        assert mine
+        patch.setattr(Path, "unlink", _failing(errno.EROFS))
+    with inflight.claim(tmp_path, "a") as mine:
+        assert mine
+
+
+def _failing(number: int) -> Callable[..., Any]:
+    def call(*_: object, **__: object) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    return call

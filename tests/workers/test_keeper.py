@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -344,6 +346,32 @@ def test_old_jobs_go(
 
 
 # --- the thread ----------------------------------------------------------------
+
+
+def test_a_disk_that_takes_no_file_for_a_while_ends_no_keeper(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "PERIOD", 0.02)
+    monkeypatch.setattr(keeping, "_STEP", 0.01)
+    looked, full, stop = threading.Event(), threading.Event(), threading.Event()
+    monkeypatch.setattr(Keeper, "look", lambda self: looked.set())
+    real = os.open
+
+    def opening(path: Any, *words: Any, **where: Any) -> int:
+        if str(path).endswith("keeper.busy") and not full.is_set():
+            full.set()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, *words, **where)
+
+    monkeypatch.setattr("ipxeready.storage.inflight.os.open", opening)
+    thread = threading.Thread(target=keeping.keep, args=(stop,))
+    thread.start()
+    try:
+        assert looked.wait(10)
+        assert full.is_set()
+    finally:
+        stop.set()
+        thread.join(10)
 
 
 def test_one_keeps_at_a_time_and_another_takes_over(
