@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from agents import protocol
@@ -34,14 +35,21 @@ class _Plan:
         self.skipped.append({"name": name, "reason": reason})
 
 
-def scan(node: Node, *, op: str = "lun.scan", access: str | None = None) -> ScanResult:
+def scan(
+    node: Node,
+    *,
+    op: str = "lun.scan",
+    access: str | None = None,
+    only: Collection[str] | None = None,
+) -> ScanResult:
     """Export every image and remembered CD that has no target; say which were left alone, and why.
 
-    `access` is for targets of which nothing is remembered, and is then remembered of those that are made.
+    `access` is for targets of which nothing is remembered, and is then remembered of those that are made. With `only`
+    other targets are not made.
     """
     try:
         with node.changing():
-            result = _scan(node, access)
+            result = _scan(node, access, only)
     except ApplicationError as error:
         node.log.add(op, "failed", error=error.message)
         raise
@@ -58,11 +66,14 @@ def restored(node: Node, targets: list[Target]) -> list[Target]:
     or a new one beside them would hide the loss, and their machines would stay without disks.
     The same where a call got no answer: what came of it is taken off, and made as it should be.
     """
+    only = None
     if lost(node, targets):
         logger.warning("the target system has lost all targets; making them again")
-    elif not node.doubtful:
+    elif node.doubtful:
+        only = node.doubtful.copy()
+    else:
         return targets
-    for skipped in scan(node, op="node.rebuild")["skipped"]:
+    for skipped in scan(node, op="node.rebuild", only=only)["skipped"]:
         logger.info("not exported: %s: %s", skipped["name"], skipped["reason"])
     return node.targets()
 
@@ -83,7 +94,7 @@ def same_life(node: Node) -> bool:
     return bool(node.scanned_in) and node.backend.incarnation() == node.scanned_in
 
 
-def _scan(node: Node, asked: str | None) -> ScanResult:
+def _scan(node: Node, asked: str | None, only: Collection[str] | None) -> ScanResult:
     life, doubtful = node.backend.incarnation(), node.doubtful.copy()
     node.images.adopt()  # before anything is removed: is this our pool at all?
     node.backend.tidy()
@@ -106,6 +117,9 @@ def _scan(node: Node, asked: str | None) -> ScanResult:
         _plan_entry(node, entry, state, targets, users, plan)
     for iqn, reason in orphans(node, targets):
         plan.skip(iqn, reason)
+    if only is not None:
+        plan.exports = {iqn: e for iqn, e in plan.exports.items() if iqn in only}
+        plan.skipped.clear()
     _plan_access(node, state, targets, plan)
     if plan.exports:
         with contextlib.suppress(Unavailable):  # a read-only mount: decided again later

@@ -360,7 +360,7 @@ def test_a_tgtd_that_restarts_in_the_midst_of_a_call_is_filled_again(
     # In this thread: the daemon goes with the thread that starts it.
     request = DiskRequest(f"{BASE}:worker-03.debian", size=SIZE)
     services.disk_create(stgt.node, request)
-    assert set(stgt.targets()) == {"worker-03.debian"}
+    assert [t["iqn"] for t in stgt.node.targets()] == [f"{BASE}:worker-03.debian"]
     startup.watch_targets(stgt.node)
     everybody = {f"worker-0{number}.debian" for number in (1, 2, 3)}
     assert set(stgt.targets()) == everybody
