@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from agents import together
 from ipxeready.actors import SYSTEM, Actor
 from ipxeready.storage.paths import Layout
 from ipxeready.users import services as users
@@ -54,7 +54,7 @@ def test_a_nodes_own_words_come_through(api: Any, node: RealNode) -> None:
     node.register("n")
     found = _get(api)
     assert (found["agent"], found["reachable"]) == ("n", True)
-    assert 0 <= found["seconds"] < 5
+    assert found["seconds"] >= 0
     assert found["health"]["backend"] == {"name": "files", "alive": True, "ours": True}
     assert found["health"]["problems"] == []
     assert "error" not in found
@@ -99,12 +99,19 @@ def test_a_hung_node_costs_its_own_page_a_few_seconds_and_others_nothing(
     api: Any, node: RealNode, page: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agents.pages.common.PATIENCE", 0.5)
+    waits: list[float] = []
+    real = together.wait
+
+    def wait(futures: Any, timeout: float) -> Any:
+        waits.append(timeout)
+        return real(futures, timeout=timeout)
+
+    monkeypatch.setattr(together, "wait", wait)
     node.register("well")
     with fakes.silent() as base_url:
         _register(base_url)
-        began = time.monotonic()
         text = page()
-        assert time.monotonic() - began < 5
+        assert 0 < sum(waits) <= 0.5
         assert "does not answer" in text
         assert base_url in text
         assert _get(api, "well")["reachable"] is True

@@ -166,9 +166,9 @@ def case_a_hundred_disks_cost_each_what_the_first_did(rig: Rig) -> None:
     def cost(work: Callable[[str], object], names: list[str]) -> float:
         costs = []
         for name in names:
-            began = time.monotonic()
-            work(name)
-            costs.append(time.monotonic() - began)
+            with rig.counting() as steps:
+                work(name)
+                costs.append(steps())
         return statistics.median(costs)
 
     made = [cost(lambda name: rig.disk(name, size=MIB), first)]
@@ -181,8 +181,9 @@ def case_a_hundred_disks_cost_each_what_the_first_did(rig: Rig) -> None:
     for name in between:
         rig.backend.unexport(iqn_of(name))
     gone += [cost(rig.delete, last)]
+    # How long a step takes is for `make bench` to say: here other work on the machine would be measured too.
     for costs in (made, gone):
-        assert max(costs) < 3 * min(costs), (made, gone)
+        assert 0 < max(costs) <= 1.5 * min(costs), (made, gone)
 
 
 @behaviour()

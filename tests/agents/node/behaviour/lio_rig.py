@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from agents.node.backends import configfs, limits
 from agents.node.backends.configfs import Tree, store_index
@@ -16,6 +19,23 @@ from ipxeready import conf, lio
 from tests.agents.node.behaviour.rig import BASE, FOREIGN, Rig, iqn_of
 
 _FOREIGN_STORE = "fileio_0/somebodys"
+
+
+_EVENTS = frozenset({"open", "os.listdir", "os.scandir", "os.mkdir", "os.rmdir", "os.symlink", "os.remove"})  # fmt: skip
+_steps = 0
+
+
+@functools.cache
+def _listen() -> None:
+    """Count from now on: nobody can take such a hook off again."""
+    root = os.fsencode(lio.TARGET)
+
+    def heard(event: str, words: tuple[Any, ...]) -> None:
+        global _steps
+        if event in _EVENTS and isinstance(words[0], str | bytes | os.PathLike):
+            _steps += os.fsencode(words[0]).startswith(root)
+
+    sys.addaudithook(heard)
 
 
 class LioRig(Rig):
@@ -135,6 +155,14 @@ class LioRig(Rig):
     def lose_all(self) -> None:
         for iqn in self.tree.names():
             self.tree.strip(iqn)
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[Callable[[], int]]:
+        """Everything below configfs that this process opens, lists, makes or removes, in rtslib too."""
+        global _steps
+        _steps = 0
+        _listen()
+        yield lambda: _steps
 
     @contextlib.contextmanager
     def hanging(self, name: str) -> Iterator[Callable[[], None]]:

@@ -184,6 +184,10 @@ class Rig(ABC):
         """Somebody restarts the target system, or clears it."""
 
     @abstractmethod
+    def counting(self) -> contextlib.AbstractContextManager[Callable[[], int]]:
+        """How many steps the target system has been asked for since the block began: what a change costs on every machine."""
+
+    @abstractmethod
     def hanging(
         self, name: str
     ) -> contextlib.AbstractContextManager[Callable[[], None]]:

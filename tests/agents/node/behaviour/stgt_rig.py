@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agents.node.backends import tgtadm
+from agents.node.backends import tgtadm, tgtlisting
 from agents.node.backends.stgt import StgtBackend
 from tests.agents.node.behaviour.rig import FOREIGN, Rig, iqn_of
 from tests.agents.node.node_lab import Tgtd
@@ -87,6 +87,33 @@ class StgtRig(Rig):
     def lose_all(self) -> None:
         self.tgtd.kill()
         self.tgtd.again()
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[Callable[[], int]]:
+        """Calls of tgtadm, and targets that are read out of its listings."""
+        backend = self.backend
+        assert isinstance(backend, StgtBackend)
+        run, parse = backend._tgtadm.run, tgtlisting.parse
+        steps = 0
+
+        def counted_run(operation: str, mode: str, *arguments: str) -> str:
+            nonlocal steps
+            steps += 1
+            return run(operation, mode, *arguments)
+
+        def counted_parse(text: str) -> list[tgtlisting.Shown]:
+            nonlocal steps
+            found = parse(text)
+            steps += len(found)
+            return found
+
+        backend._tgtadm.run = counted_run  # type: ignore[method-assign]
+        tgtlisting.parse = counted_parse
+        try:
+            yield lambda: steps
+        finally:
+            backend._tgtadm.run = run  # type: ignore[method-assign]
+            tgtlisting.parse = parse
 
     @contextlib.contextmanager
     def hanging(self, name: str) -> Iterator[Callable[[], None]]:
