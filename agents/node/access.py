@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 
 from agents import protocol
@@ -10,8 +11,10 @@ from agents.node.backends.base import Export, describe, shown_as
 from agents.node.memory import State
 from agents.node.runtime import Node
 from agents.protocol import Access, Chap, Session, Target
-from ipxeready.errors import Conflict, Invalid
+from ipxeready.errors import ApplicationError, Conflict, Invalid
 from ipxeready.storage import iqn as iqns
+
+logger = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -59,6 +62,35 @@ def remembered(
             node.secrets.set(access.initiator or "", old)
         node.memory.restore(iqn, before)
         raise
+
+
+def expect(node: Node, iqn: str, mode: str | None, chap: Chap | None) -> State:
+    """Before an image comes to the name of a target that has none; what was remembered before.
+
+    Should we be killed before its export, the next start exports it, and lets in whom the request says. What was taken
+    off under that name is gone, and no reason to leave the new one off. The caller holds the lock.
+    """
+    before = node.memory.set(iqn, off=False, access=mode)
+    initiator = iqns.initiator_of(iqn)
+    try:
+        if chap is not None and initiator not in node.secrets.read():
+            node.secrets.set(initiator, chap)
+    except BaseException:
+        expect_no_more(node, iqn, before)
+        raise
+    return before
+
+
+def expect_no_more(node: Node, iqn: str, before: State) -> None:
+    """That image did not come, or went again. What cannot be forgotten harms nobody, and is in the log."""
+    try:
+        with node.changing():
+            if iqn in before.access:
+                node.memory.set(iqn, access=before.access[iqn])
+            else:
+                forget(node, iqn)
+    except ApplicationError as error:
+        logger.warning("%s was not made; %s", iqn, error.message)
 
 
 def wanted(

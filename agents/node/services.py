@@ -133,8 +133,12 @@ def disk_create(
                     "Export it with existing: true, or delete it first.",
                     code="file.exists",
                 )
-            _forget_off(node, iqn)
             node.reserve(filename)
+            try:
+                before = access.expect(node, iqn, request.access, request.chap)
+            except BaseException:
+                node.release(filename)
+                raise
         try:
             if master is not None:
                 with node.reading(master):
@@ -150,6 +154,9 @@ def disk_create(
                 # Before anybody else has the lock: a rebuild leaves out what is being made, and the target system
                 # may be restarted right now.
                 node.release(filename)
+        except BaseException:
+            access.expect_no_more(node, iqn, before)
+            raise
         finally:
             node.release(filename)
     return {
@@ -349,14 +356,6 @@ def _free_target(node: Node, iqn: str, master: str | None = None) -> list[Target
     return targets
 
 
-def _forget_off(node: Node, iqn: str) -> None:
-    """Before an image comes to a name that has none: what was taken off under that name is gone.
-
-    A kill may have left it remembered as off. The new image, killed before its export, would then stay off as well.
-    """
-    node.memory.set(iqn, off=False)
-
-
 def _export(
     node: Node,
     iqn: str,
@@ -401,13 +400,17 @@ def _import(node: Node, iqn: str, request: protocol.DiskRequest, filename: str) 
     with node.changing():
         _free_target(node, iqn)
         importing.check_importable(node, old, filename)
-        _forget_off(node, iqn)
-        importing.rename(node.images, old, filename)
+        before = access.expect(node, iqn, request.access, request.chap)
         try:
-            backing = _export(node, iqn, filename, request)
+            importing.rename(node.images, old, filename)
+            try:
+                backing = _export(node, iqn, filename, request)
+            except BaseException:
+                importing.rename(node.images, filename, old)
+                node.log.add("lun.create_disk", "rollback", iqn=iqn, renamed=old)
+                raise
         except BaseException:
-            importing.rename(node.images, filename, old)
-            node.log.add("lun.create_disk", "rollback", iqn=iqn, renamed=old)
+            access.expect_no_more(node, iqn, before)
             raise
         importing.forget_old(node, old)
     return backing

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from agents.node import services
 from agents.node.backends import tgtadm
-from agents.protocol import Access, Chap
+from agents.protocol import Access, Chap, DiskRequest
 from ipxeready.errors import Unavailable, UpstreamFailed
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, SIZE, Lab, Tgtd
@@ -360,6 +361,56 @@ def test_a_deleted_image_is_forgotten_and_the_secret_with_the_last_target(
     lab.delete("worker-01.windows", delete_file="true")
     assert lab.remembered()["access"] == {}
     assert json.loads((lab.folder / ".chap.json").read_text())["secrets"] == {}
+
+
+@pytest.mark.parametrize("mode", ["acl", "chap"])
+@pytest.mark.parametrize("kind", ["empty", "import"])
+def test_a_kill_before_the_export_of_a_new_disk_opens_it_to_nobody_else(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, mode: str, kind: str
+) -> None:
+    """What the next start finds between the image's name and its export."""
+    lab.image("my_disk.img")
+    lab.image("worker-09.debian.img")
+    killed = lab.restart()  # a folder that was there: open to all
+    assert lab.remembered()["default_access"] == "off"
+    found: list[tuple[str, list[str]]] = []
+
+    def killed_here(*_: object, **__: object) -> str:
+        lab.restart()
+        target = _listed(lab)
+        found.append((target["access"], target["initiators"]))
+        if lab.tgtd and mode == "chap":
+            assert _may(lab, ONE, SECRET)
+            assert not _may(lab, ONE)
+        raise SystemExit
+
+    monkeypatch.setattr(services, "_export", killed_here)
+    body = {"size": SIZE} if kind == "empty" else {"import_": "my_disk.img"}
+    chap = Chap(**SECRET) if mode == "chap" else None
+    request = DiskRequest(DISK, access=mode, chap=chap, **body)  # type: ignore[arg-type]
+    with pytest.raises(SystemExit):
+        services.disk_create(killed, request)
+    assert found == [(mode, [ONE])]
+
+
+def test_a_disk_that_does_not_come_leaves_no_access_and_no_secret(
+    files: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise Unavailable("the disk fails")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.node.images, "create_empty", fail)
+        new = {"size": SIZE, "access": "chap", "chap": SECRET}
+        assert files.disk("worker-01.debian", **new).status_code == 503
+        assert files.remembered()["access"] == {}
+        assert json.loads((files.folder / ".chap.json").read_text())["secrets"] == {}
+        patch.undo()
+        assert files.disk("worker-01.windows", **new).status_code == 201
+        patch.setattr(files.node.images, "create_empty", fail)
+        assert files.disk("worker-01.debian", **new).status_code == 503
+    assert files.remembered()["access"] == {f"{ONE}.windows": "chap"}
+    assert ONE in (files.folder / ".chap.json").read_text()
 
 
 def test_secrets_lie_in_a_file_for_its_owner_only_and_nowhere_else(
