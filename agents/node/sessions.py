@@ -36,6 +36,8 @@ class Sessions:
     ) -> None:
         """Set `since` of every session of the listing; when it is a whole one, forget those that are not in it any more."""
         with self._lock:
+            # Empty where it could not be told just now: no reason to take everybody for new.
+            incarnation = incarnation or self._incarnation
             known = self._since if incarnation == self._incarnation else {}
             now = ""
             seen: dict[str, str] = {} if whole else dict(known)

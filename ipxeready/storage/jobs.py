@@ -258,7 +258,10 @@ class JobStore:
 
     def wished(self, job_id: str) -> bool:
         """Whether somebody has asked for the end of a job."""
-        return self._wish(job_id).exists()
+        try:
+            return self._wish(job_id).exists()
+        except OSError:  # a disk that cannot say so ends no work
+            return False
 
     def _read(self, path: Path) -> Job | None:
         try:

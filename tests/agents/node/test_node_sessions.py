@@ -119,6 +119,16 @@ def test_the_file_is_written_when_somebody_comes_or_goes_only(tmp_path: Path) ->
     assert [p.name for p in path.parent.iterdir()] == ["sessions.json"]
 
 
+def test_a_life_that_cannot_be_told_for_a_moment_makes_nobody_new(
+    tmp_path: Path, clock: Any
+) -> None:
+    known = Sessions(tmp_path / "sessions.json")
+    for life in ("life", "", "life"):
+        targets = _target("1")
+        known.note(targets, life)
+        assert targets[0]["sessions"][0]["since"].endswith("00:01+00:00")
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"since": {"x": 1}}', "[" * 99999])
 def test_a_broken_file_starts_anew(tmp_path: Path, content: str) -> None:
     path = tmp_path / "sessions.json"
