@@ -9,6 +9,7 @@ from django.conf import settings
 
 from agents import intake_watched as watched
 from agents import protocol, selectors
+from agents.client import LONG
 from agents.intake_client import UPLOAD_ID, IntakeClient
 from agents.models import Agent
 from agents.nodes import audited
@@ -29,8 +30,10 @@ def image_list(
     actor.require(VIEWER)
     agent = selectors.agent_get(agent_id)
     if timeout is None:
-        return IntakeClient(agent).images()
-    answer = ask_all([agent], lambda node: IntakeClient(node).images(), timeout)
+        return IntakeClient(agent).images(timeout=LONG)
+    answer = ask_all(
+        [agent], lambda node: IntakeClient(node, timeout=timeout).images(), timeout
+    )
     found = answer[agent.id]
     if isinstance(found, ApplicationError):
         raise found

@@ -16,9 +16,9 @@ from ipxeready.errors import Invalid
 class IntakeClient(NodeClient):
     """Calls one storage node about its images and uploads."""
 
-    def images(self) -> ImageList:
-        """Every file of its image directory."""
-        answer = self._call("GET", protocol.IMAGES, timeout=LONG)
+    def images(self, *, timeout: float | None = None) -> ImageList:
+        """Every file of its image directory; with `timeout` it may take longer than a quick call."""
+        answer = self._call("GET", protocol.IMAGES, timeout=timeout)
         found = answer.get("images") if isinstance(answer, dict) else None
         if not isinstance(found, list) or not all(map(_is_image, found)):
             raise self._nonsense("its /images is no list of images")
