@@ -84,7 +84,8 @@ def test_kill_at_half_leaves_a_failed_job_and_nothing_else(
         again = copy(running, prefer="respond-async, wait=30")
         assert again.status_code == 201
         left = tmp_path / "root" / "state" / "node-jobs"
-        assert {p.suffix for p in left.iterdir()} == {".json"}
+        # The kill may have come while progress was being written: such a draft goes after a minute.
+        assert {p.suffix for p in left.iterdir()} - {".tmp"} == {".json"}
 
 
 def test_agent_that_is_told_to_end_finishes_what_is_nearly_done(
