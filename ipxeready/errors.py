@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ipxeready.said import Said, said
+
 
 class ApplicationError(Exception):
-    """A refusal with a message for people, a code for programs and an HTTP status for edges that need one."""
+    """A refusal with a message for people, a code for programs and an HTTP status for edges that need one.
+
+    The message is English; made by `said()`, a page can say it in its own language.
+    """
 
     status = 400
     default_code = "invalid"
@@ -81,14 +86,17 @@ class Unavailable(ApplicationError):
 
 
 class NodeRefused(ApplicationError):
-    """A storage node said no: its status code and its words, at most 200 characters."""
+    """A storage node said no: its status code and its words (or ours about it), at most 200 characters."""
 
     default_code = "node.refused"
 
     def __init__(self, *, agent: str, status: int, error: str) -> None:
         self.agent = agent
-        self.error = error[:200]
-        super().__init__(f"node {agent}: {self.error}", extra={"agent": agent})
+        self.error = error if isinstance(error, Said) else error[:200]
+        super().__init__(
+            said("node {agent}: {error}", agent=agent, error=self.error),
+            extra={"agent": agent},
+        )
         self.status = status
 
     def detail(self) -> Any:

@@ -7,6 +7,7 @@ from django.utils.safestring import SafeString
 
 from ipxeready.storage.sizes import format_size
 from ipxeready.web import text
+from ipxeready.web.words import in_words as _in_words
 
 register = template.Library()
 
@@ -21,6 +22,12 @@ def shown(value: object, longest: int = text.LONGEST) -> SafeString:
 def plain(value: object, longest: int = text.LONGEST_TITLE) -> str:
     """The same for an attribute: a title, a label, an option; never for a value that a form sends back."""
     return text.cut(text.visible(value), longest)
+
+
+@register.filter
+def in_words(value: object) -> str:
+    """A refusal or a reason, as services tell it and files keep it, in the language of the page."""
+    return "" if value is None else _in_words(value)
 
 
 @register.filter
