@@ -20,6 +20,7 @@ from agents.validators import (
 from ipxeready.errors import Invalid
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import YamlSource
+from ipxeready.said import joined, said
 from ipxeready.storage.broken import RecordBroken
 from ipxeready.storage.paths import Layout
 from ipxeready.storage.yamlrecords import YamlText
@@ -48,28 +49,34 @@ class AgentsSource(YamlSource):
         """One node a record."""
         value = text.value(key)
         if value is None:
-            raise RecordBroken(f"{key}: there is no such record")
+            raise RecordBroken(said("{key}: there is no such record", key=key))
         return [agent_from(key, value)]
 
 
 def agent_from(key: str, data: dict[str, Any]) -> Agent:
     """The row of a record; RecordBroken names the field and what to do."""
     if _checked(key, "id", check_agent_id, key) != key:
-        raise RecordBroken(f"{key}: a node's id is written in lower case")
+        raise RecordBroken(said("{key}: a node's id is written in lower case", key=key))
     base_url = data.get("base_url")
     if base_url in (None, ""):
-        raise RecordBroken(f"{key} (base_url): is missing; write http://host:4840")
+        raise RecordBroken(
+            said("{key} (base_url): is missing; write http://host:4840", key=key)
+        )
     token = _checked(
         key, "token", check_token, _text(key, "token", data.get("token"), secret=True)
     )
     if "${" in token and variable_of(token) is None:
         raise RecordBroken(
-            f"{key} (token): write ${{NAME}} alone, with a variable of the environment, or the token"
+            said(
+                "{key} (token): write ${{NAME}} alone, with a variable of the environment, "
+                "or the token",
+                key=key,
+            )
         )
     role = _role(key, data.get("role"))
     tags = data.get("tags")
     if tags is not None and not isinstance(tags, list):
-        raise RecordBroken(f"{key} (tags): must be a list of words")
+        raise RecordBroken(said("{key} (tags): must be a list of words", key=key))
     return Agent(
         record=key,
         id=key,
@@ -100,7 +107,10 @@ def _role(key: str, value: Any) -> dict[str, bool]:
         return dict(DEFAULT_ROLE)
     if not isinstance(value, dict):
         raise RecordBroken(
-            f"{key} (role): must be a mapping like {{disk: true, cd: false}}"
+            said(
+                "{key} (role): must be a mapping like {{disk: true, cd: false}}",
+                key=key,
+            )
         )
     return {
         name: _flag(key, f"role.{name}", value.get(name), default)
@@ -119,7 +129,9 @@ def _flag(key: str, field: str, value: Any, default: bool) -> bool:
     if value is None:
         return default
     if not isinstance(value, bool):
-        raise RecordBroken(f"{key} ({field}): must be true or false")
+        raise RecordBroken(
+            said("{key} ({field}): must be true or false", key=key, field=field)
+        )
     return value
 
 
@@ -132,11 +144,13 @@ def _text(key: str, field: str, value: Any, *, secret: bool = False) -> str:
     if isinstance(value, str | int):
         return str(value)
     what = "it" if secret else repr(value)
-    raise RecordBroken(f"{key} ({field}): {what} must be text")
+    raise RecordBroken(
+        said("{key} ({field}): {what} must be text", key=key, field=field, what=what)
+    )
 
 
 def _checked(key: str, field: str, check: Callable[[Any], T], value: Any) -> T:
     try:
         return check(value)
     except Invalid as error:
-        raise RecordBroken(f"{key} ({field}): {error.message}") from None
+        raise RecordBroken(joined(": ", f"{key} ({field})", error.message)) from None

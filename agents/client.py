@@ -35,6 +35,7 @@ from ipxeready.errors import (
     UpstreamFailed,
 )
 from ipxeready.prefer import Preference
+from ipxeready.said import joined, said
 from ipxeready.storage.iqn import IMAGE_SUFFIX
 from ipxeready.storage.jobs import STATES, Cancelled
 
@@ -66,8 +67,13 @@ def expand_token(agent: Agent) -> str:
     value = os.environ.get(name, "").strip()
     if not value or not value.isascii() or not value.isprintable() or " " in value:
         raise Unavailable(
-            f"node {agent.id}: its token is ${{{name}}} in config/agents.yml, but the environment "
-            f"of the control plane has no usable {name}; set it and restart, or write the token itself",
+            said(
+                "node {agent}: its token is ${{{name}}} in config/agents.yml, but the "
+                "environment of the control plane has no usable {name}; set it and restart, "
+                "or write the token itself",
+                agent=agent.id,
+                name=name,
+            ),
             code="agent.token",
             extra={"agent": agent.id, "sent": False},
         )
@@ -99,7 +105,7 @@ class NodeClient:
         """`ok`, or an error."""
         answer = self._call("GET", protocol.HEALTHZ)
         if not isinstance(answer, dict) or answer.get("status") != "ok":
-            raise self._nonsense("its /healthz does not say ok")
+            raise self._nonsense(said("its /healthz does not say ok"))
         return "ok"
 
     def capabilities(self) -> Capabilities:
@@ -110,11 +116,11 @@ class NodeClient:
             for name, kind in _CAPABILITIES.items()
         ):
             raise self._nonsense(
-                "its /capabilities are not those of an ipxeready agent"
+                said("its /capabilities are not those of an ipxeready agent")
             )
         for name in ("free_bytes", "total_bytes"):
             if not isinstance(answer.setdefault(name, 0), int):
-                raise self._nonsense(f"its {name} is no number")
+                raise self._nonsense(said("its {name} is no number", name=name))
         answer.setdefault("reflink", False)
         seen.note_backend(self.agent, answer["backend"])
         return cast(Capabilities, answer)
@@ -125,7 +131,7 @@ class NodeClient:
         if not isinstance(answer, dict) or not all(
             isinstance(answer.get(name), kind) for name, kind in _NODE_HEALTH.items()
         ):
-            raise self._nonsense("its /health is not that of an ipxeready agent")
+            raise self._nonsense(said("its /health is not that of an ipxeready agent"))
         return cast(NodeHealth, answer)
 
     def masters(self) -> list[Master]:
@@ -136,14 +142,14 @@ class NodeClient:
             isinstance(entry, dict) and isinstance(entry.get("name"), str)
             for entry in found
         ):
-            raise self._nonsense("its /masters is no list of masters")
+            raise self._nonsense(said("its /masters is no list of masters"))
         return cast(list[Master], found)
 
     def targets(self) -> list[Target]:
         """Its targets with LUNs and sessions."""
         found = self._call("GET", protocol.LUN)
         if not isinstance(found, list) or not all(map(_is_target, found)):
-            raise self._nonsense("its /lun is no list of targets")
+            raise self._nonsense(said("its /lun is no list of targets"))
         return cast(list[Target], found)
 
     def logs(
@@ -163,7 +169,7 @@ class NodeClient:
         if not isinstance(entries, list) or not all(
             isinstance(entry, dict) for entry in entries
         ):
-            raise self._nonsense("its /logs is no log")
+            raise self._nonsense(said("its /logs is no log"))
         return cast(dict[str, Any], answer)
 
     # --- changing -----------------------------------------------------------
@@ -198,7 +204,7 @@ class NodeClient:
             params["force"] = _flag(True)
         answer = self._call("DELETE", protocol.LUN, params=params, timeout=LONG)
         if not isinstance(answer, dict) or not isinstance(answer.get("deleted"), str):
-            raise self._nonsense("its answer to the deletion names no target")
+            raise self._nonsense(said("its answer to the deletion names no target"))
         return cast(Deleted, answer)
 
     def set_access(
@@ -218,7 +224,9 @@ class NodeClient:
             "POST", protocol.LUN_ACCESS, body=request.body(), timeout=LONG
         )
         if not _is_target(answer):
-            raise self._nonsense("its answer to the change of access is no target")
+            raise self._nonsense(
+                said("its answer to the change of access is no target")
+            )
         return cast(Target, answer)
 
     def grow(self, iqn: str, size: int) -> Grown:
@@ -227,7 +235,7 @@ class NodeClient:
             "POST", protocol.LUN_GROW, body={"iqn": iqn, "size": size}, timeout=LONG
         )
         if not isinstance(answer, dict) or not isinstance(answer.get("was"), int):
-            raise self._nonsense("its answer does not say how large the disk was")
+            raise self._nonsense(said("its answer does not say how large the disk was"))
         return cast(Grown, answer)
 
     def reset(
@@ -256,7 +264,7 @@ class NodeClient:
         if not isinstance(answer, dict) or not all(
             isinstance(answer.get(name), list) for name in ("created", "skipped")
         ):
-            raise self._nonsense("its answer to the scan is no result of a scan")
+            raise self._nonsense(said("its answer to the scan is no result of a scan"))
         return cast(ScanResult, answer)
 
     # --- jobs ---------------------------------------------------------------
@@ -269,7 +277,7 @@ class NodeClient:
         answer = self._call("GET", protocol.JOBS, params=given)
         found = answer.get("jobs") if isinstance(answer, dict) else None
         if not isinstance(found, list):
-            raise self._nonsense("its /jobs is no list of jobs")
+            raise self._nonsense(said("its /jobs is no list of jobs"))
         return [self._job(entry) for entry in found]
 
     def job(self, job_id: str) -> dict[str, Any]:
@@ -312,7 +320,7 @@ class NodeClient:
         """
         if stop is not None and stop():
             raise Cancelled(
-                "cancelled before the node was asked.",
+                said("cancelled before the node was asked."),
                 extra={"agent": self.agent.id, "sent": False},
             )
         try:
@@ -342,7 +350,9 @@ class NodeClient:
         if target is not None and target["luns"]:
             return {"iqn": iqn, "backing": target["luns"][0]["backing"]}
         if iqn.rpartition(":")[2] + IMAGE_SUFFIX in making:
-            raise unreachable(self.agent, f"it is still making {iqn}", sent=True)
+            raise unreachable(
+                self.agent, said("it is still making {iqn}", iqn=iqn), sent=True
+            )
         return None
 
     def _job(self, answer: Any) -> dict[str, Any]:
@@ -352,16 +362,18 @@ class NodeClient:
             or not _JOB_ID.fullmatch(answer["id"])
             or answer.get("state") not in STATES
         ):
-            raise self._nonsense("its answer is no job")
+            raise self._nonsense(said("its answer is no job"))
         job = {"done": 0, "total": None, "unit": "", **answer}
         if not isinstance(job["done"], int) or not isinstance(job["total"], int | None):
-            raise self._nonsense("its job has no numbers for its progress")
+            raise self._nonsense(said("its job has no numbers for its progress"))
         return job
 
     def _job_path(self, job_id: str) -> str:
         if not _JOB_ID.fullmatch(job_id):
             raise NodeRefused(
-                agent=self.agent.id, status=404, error=f"there is no job {job_id!r}."
+                agent=self.agent.id,
+                status=404,
+                error=said("there is no job {job}.", job=repr(job_id)),
             )
         return f"{protocol.JOBS}/{job_id}"
 
@@ -369,7 +381,7 @@ class NodeClient:
         if not isinstance(answer, dict) or not all(
             isinstance(answer.get(name), str) for name in ("iqn", "backing")
         ):
-            raise self._nonsense("its answer names no target and backing store")
+            raise self._nonsense(said("its answer names no target and backing store"))
         return cast(Created, answer)
 
     def _call(
@@ -413,15 +425,20 @@ class NodeClient:
         except http.Unreached as error:
             raise unreachable(agent, error.words, sent=error.sent) from None
         except http.Nonsense as error:
-            raise self._nonsense(str(error)) from None
+            raise self._nonsense(error.words) from None
         if status >= 400:
             raise self._refusal(status, _without_secret(answer, body))
         return status, answer
 
     def _refusal(self, status: int, answer: Any) -> ApplicationError:
-        words = node_words(answer) or f"HTTP {status} without a reason"
+        words = node_words(answer) or said(
+            "HTTP {status} without a reason", status=status
+        )
         if status in (401, 403):
-            words = f"the node does not take our token (HTTP {status}); correct it in the registry"
+            words = said(
+                "the node does not take our token (HTTP {status}); correct it in the registry",
+                status=status,
+            )
             return NodeRefused(agent=self.agent.id, status=502, error=words)
         # A node's bug is not ours: 500 is kept for our own.
         return NodeRefused(
@@ -430,17 +447,29 @@ class NodeClient:
 
     def _nonsense(self, words: str) -> UpstreamFailed:
         agent = self.agent
-        name = f"node {agent.id} at {agent.base_url}" if agent.id else agent.base_url
         return UpstreamFailed(
-            f"{name}: {words}", code="agent.nonsense", extra={"agent": agent.id}
+            joined(": ", named(agent), words),
+            code="agent.nonsense",
+            extra={"agent": agent.id},
         )
+
+
+def named(agent: Agent) -> str:
+    """A node for a sentence; before it is registered, its address."""
+    if not agent.id:
+        return agent.base_url
+    return said("node {agent} at {base_url}", agent=agent.id, base_url=agent.base_url)
 
 
 def unreachable(agent: Agent, words: str, *, sent: bool = False) -> Unavailable:
     """The error of a node that does not answer; `extra["sent"]` tells whether it may have got the request."""
-    name = f"node {agent.id} at {agent.base_url}" if agent.id else agent.base_url
     return Unavailable(
-        f"{name} is unreachable: {words}; see whether its agent runs and the address is right",
+        said(
+            "{node} is unreachable: {words}; see whether its agent runs and the address "
+            "is right",
+            node=named(agent),
+            words=words,
+        ),
         code="agent.unreachable",
         extra={"agent": agent.id, "sent": sent},
     )
@@ -474,7 +503,8 @@ def probe(base_url: str, token: str) -> dict[str, Any]:
     except ApplicationError as error:
         words = error.error if isinstance(error, NodeRefused) else error.message
         raise UpstreamFailed(
-            words if base_url in words else f"{base_url}: {words}", code="probe.failed"
+            words if base_url in words else joined(": ", base_url, words),
+            code="probe.failed",
         ) from None
     return {
         "base_url": base_url,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ipxeready.errors import ApplicationError, NodeRefused, Unavailable
+from ipxeready.said import said
 from ipxeready.storage.jobs import CANCELLED, DONE, FAILED, Cancelled
 
 if TYPE_CHECKING:
@@ -125,29 +126,42 @@ class _Following:
         if moment - self._silent_since < limit:
             time.sleep(FIRST / 2)
             return
-        raise self._unknown(f"it is not answering any more ({error.message})")
+        raise self._unknown(
+            said("it is not answering any more ({error})", error=error.message)
+        )
 
     def _gone(self) -> Any:
         """The node has no such job: its state folder was emptied, or the job ended long ago."""
         if self._watch.found is None:
-            raise self._unknown("it no longer knows the job")
+            raise self._unknown(said("it no longer knows the job"))
         try:
             result = self._watch.found()
         except ApplicationError as error:
             words = error.error if isinstance(error, NodeRefused) else error.message
-            raise self._unknown(f"it no longer knows the job: {words}") from error
+            raise self._unknown(
+                said("it no longer knows the job: {words}", words=words)
+            ) from error
         if result is None:
             raise NodeRefused(
                 agent=self._client.agent.id,
                 status=Unavailable.status,
-                error="the agent was restarted and no longer knows the job; nothing was made. Send it again.",
+                error=said(
+                    "the agent was restarted and no longer knows the job; nothing was made. Send "
+                    "it again."
+                ),
             )
         return result
 
     def _unknown(self, words: str) -> Unavailable:
         agent = self._client.agent
         return Unavailable(
-            f"node {agent.id} at {agent.base_url}: {words}; what became of job {self._job['id']} is not known",
+            said(
+                "node {agent} at {base_url}: {words}; what became of job {job} is not known",
+                agent=agent.id,
+                base_url=agent.base_url,
+                words=words,
+                job=self._job["id"],
+            ),
             code="agent.job_lost",
             extra={"agent": agent.id, "sent": True},
         )
@@ -155,6 +169,10 @@ class _Following:
     def _cancelled(self) -> Cancelled:
         agent = self._client.agent.id
         return Cancelled(
-            f"node {agent}: job {self._job['id']} was cancelled; nothing is left of it.",
+            said(
+                "node {agent}: job {job} was cancelled; nothing is left of it.",
+                agent=agent,
+                job=self._job["id"],
+            ),
             extra={"agent": agent, "sent": False},
         )

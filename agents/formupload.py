@@ -12,6 +12,7 @@ from agents import intake
 from agents.protocol import UPLOAD_SUFFIXES
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError, Invalid
+from ipxeready.said import said
 
 #: Sent to the node at once; also what of the file is in memory.
 _PIECE = 8 << 20
@@ -43,7 +44,12 @@ class NodeUploadHandler(FileUploadHandler):
         if self.upload_id or ending is None:
             self._fail(
                 Invalid(
-                    f"{name[:80]!r} is not a file that is taken here: one file at a time, ending in {', '.join(UPLOAD_SUFFIXES)}",
+                    said(
+                        "{name} is not a file that is taken here: one file at a time, ending in "
+                        "{endings}",
+                        name=repr(name[:80]),
+                        endings=", ".join(UPLOAD_SUFFIXES),
+                    ),
                     field="file",
                 )
             )

@@ -14,6 +14,7 @@ from agents.protocol import NodeHealth
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError, NodeRefused
+from ipxeready.said import said
 
 
 def agent_health(
@@ -81,7 +82,11 @@ def _reached(answer: object) -> bool:
 def _words(error: ApplicationError, agent: Agent) -> str:
     if isinstance(error, NodeRefused):
         if error.status == 404:
-            return f"node {agent.id} is older than this control plane and does not tell its health; update it"
+            return said(
+                "node {agent} is older than this control plane and does not tell its health; "
+                "update it",
+                agent=agent.id,
+            )
         return error.error
     return error.message
 

@@ -21,6 +21,7 @@ from urllib3.exceptions import ReadTimeoutError
 from urllib3.util.retry import Retry
 
 from ipxeready.prefer import HEADER as PREFER
+from ipxeready.said import said
 
 CONNECT_TIMEOUT = 3.0
 #: A list of targets of a large node is a few MiB; more is not an answer.
@@ -42,7 +43,11 @@ class Unreached(Exception):
 
 
 class Nonsense(Exception):
-    """An answer that a node of ours never gives."""
+    """An answer that a node of ours never gives. The text is for people."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
 
 
 class CutShort(Exception):
@@ -237,16 +242,20 @@ def exchange(
             content = _read(response)
             status = response.status_code
     except requests.ConnectTimeout:
-        words = f"no connection within {CONNECT_TIMEOUT:g} s"
+        words = said("no connection within {seconds} s", seconds=f"{CONNECT_TIMEOUT:g}")
         raise Unreached(words, sent=False) from None
     except requests.Timeout:
-        raise Unreached(f"no answer within {timeout:g} s", sent=True) from None
+        words = said("no answer within {seconds} s", seconds=f"{timeout:g}")
+        raise Unreached(words, sent=True) from None
     except requests.RequestException as error:
-        words, sent = _words(error)
-        raise Unreached(words, sent=sent) from None
+        what, sent = _words(error)
+        raise Unreached(what, sent=sent) from None
     if 300 <= status < 400:
         raise Nonsense(
-            "it answers with a redirect, which is not followed; give the address of the agent itself"
+            said(
+                "it answers with a redirect, which is not followed; give the address of the "
+                "agent itself"
+            )
         )
     try:
         return status, json.loads(content)
@@ -254,7 +263,7 @@ def exchange(
         if status >= 400:
             return status, None
         raise Nonsense(
-            "its answer is not JSON; is an ipxeready agent listening there?"
+            said("its answer is not JSON; is an ipxeready agent listening there?")
         ) from None
 
 
@@ -263,7 +272,9 @@ def _read(response: requests.Response) -> bytes:
     for chunk in response.iter_content(_CHUNK):
         content += chunk
         if len(content) > MAX_ANSWER:
-            raise Nonsense(f"its answer is longer than {MAX_ANSWER} bytes")
+            raise Nonsense(
+                said("its answer is longer than {most} bytes", most=MAX_ANSWER)
+            )
     return bytes(content)
 
 
@@ -281,12 +292,12 @@ def _words(error: BaseException) -> tuple[str, bool]:
     names = {type(one).__name__ for one in seen}
     never = bool(names & {"NewConnectionError", "NameResolutionError", "SSLError"})
     if any(isinstance(one, socket.gaierror) for one in seen):
-        return "its name is not known", False
+        return said("its name is not known"), False
     for one in seen:
         if isinstance(one, OSError) and one.strerror and one.errno is not None:
             return one.strerror.lower(), not never
     if "ReadTimeoutError" in names:
-        return "its answer did not come to its end in time", True
+        return said("its answer did not come to its end in time"), True
     if "SSLError" in names:
-        return "TLS failed", False
-    return "the connection was closed without an answer", not never
+        return said("TLS failed"), False
+    return said("the connection was closed without an answer"), not never

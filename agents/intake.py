@@ -20,6 +20,7 @@ from audit.services import record_quietly
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
 from ipxeready.jobs.watch import NOBODY, Watch
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 
 
@@ -54,7 +55,12 @@ def image_delete(
     check_name(name)
     if owners := owners_of(agent, name):
         raise Conflict(
-            f"{name} is the disk of {', '.join(owners)}: delete the disk there, which mends the record too",
+            said(
+                "{name} is the disk of {owners}: delete the disk there, which mends the "
+                "record too",
+                name=name,
+                owners=", ".join(owners),
+            ),
             code="image.owned",
         )
     with audited(
@@ -204,7 +210,11 @@ def check_length(length: int) -> None:
     """Invalid when a piece is none, or too long for one."""
     if not 0 < length <= protocol.MAX_PIECE:
         raise Invalid(
-            f"a piece has from 1 to {protocol.MAX_PIECE} bytes (64 MiB), this one {length}; send several"
+            said(
+                "a piece has from 1 to {most} bytes (64 MiB), this one {length}; send several",
+                most=protocol.MAX_PIECE,
+                length=length,
+            )
         )
 
 
@@ -212,7 +222,8 @@ def check_name(name: str) -> None:
     """Invalid when it cannot be a file that the list shows."""
     if not name or "/" in name or "\0" in name or name.startswith("."):
         raise Invalid(
-            f"{name[:80]!r} is not a file of the image directory", field="name"
+            said("{name} is not a file of the image directory", name=repr(name[:80])),
+            field="name",
         )
 
 
@@ -246,21 +257,43 @@ def node_of_image(*, name: str, nodes: list[Agent]) -> Agent:
     if len(having) > 1:
         names = ", ".join(agent.id for agent in having)
         raise Conflict(
-            f"{name} lies on {names}: say which node is meant", field="disk_agent"
-        )
-    words = f"; not asked, because unreachable: {', '.join(silent)}" if silent else ""
-    if having:
-        raise Conflict(
-            f"{name} lies on {having[0].id}{words}: say which node is meant",
+            said(
+                "{name} lies on {names}: say which node is meant",
+                name=name,
+                names=names,
+            ),
             field="disk_agent",
         )
-    raise NotFound(f"no node has an image {name}{words}", field="name")
+    if having:
+        raise Conflict(
+            said(
+                "{name} lies on {agent}; not asked, because unreachable: {silent}: say which "
+                "node is meant",
+                name=name,
+                agent=having[0].id,
+                silent=", ".join(silent),
+            ),
+            field="disk_agent",
+        )
+    if silent:
+        raise NotFound(
+            said(
+                "no node has an image {name}; not asked, because unreachable: {silent}",
+                name=name,
+                silent=", ".join(silent),
+            ),
+            field="name",
+        )
+    raise NotFound(said("no node has an image {name}", name=name), field="name")
 
 
 def _client(agent_id: str, upload_id: str) -> IntakeClient:
     agent = selectors.agent_get(agent_id)
     if not UPLOAD_ID.fullmatch(upload_id):
-        raise NotFound(f"there is no upload {upload_id[:40]!r}", code="upload.missing")
+        raise NotFound(
+            said("there is no upload {upload}", upload=repr(upload_id[:40])),
+            code="upload.missing",
+        )
     return IntakeClient(agent)
 
 

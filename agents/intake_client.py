@@ -11,6 +11,7 @@ from agents import http, protocol
 from agents.client import LONG, NodeClient
 from agents.protocol import Converted, ImageDeleted, ImageList, Upload, Uploaded
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 
 
 class IntakeClient(NodeClient):
@@ -21,9 +22,9 @@ class IntakeClient(NodeClient):
         answer = self._call("GET", protocol.IMAGES, timeout=timeout)
         found = answer.get("images") if isinstance(answer, dict) else None
         if not isinstance(found, list) or not all(map(_is_image, found)):
-            raise self._nonsense("its /images is no list of images")
+            raise self._nonsense(said("its /images is no list of images"))
         if not isinstance(answer.setdefault("formats", []), list):
-            raise self._nonsense("its formats are no list")
+            raise self._nonsense(said("its formats are no list"))
         return cast(ImageList, answer)
 
     def image_delete(self, name: str, *, master: bool) -> ImageDeleted:
@@ -47,7 +48,7 @@ class IntakeClient(NodeClient):
         answer = self._call("GET", protocol.UPLOADS)
         found = answer.get("uploads") if isinstance(answer, dict) else None
         if not isinstance(found, list) or not all(map(_is_upload, found)):
-            raise self._nonsense("its /uploads is no list of uploads")
+            raise self._nonsense(said("its /uploads is no list of uploads"))
         return cast(list[Upload], found)
 
     def upload(self, upload_id: str) -> Upload:
@@ -75,7 +76,11 @@ class IntakeClient(NodeClient):
             )
         except http.CutShort:
             raise Invalid(
-                f"the piece ended before its {length} bytes; ask where the upload is and go on from there",
+                said(
+                    "the piece ended before its {length} bytes; ask where the upload is and go "
+                    "on from there",
+                    length=length,
+                ),
                 code="upload.cut",
             ) from None
         return cast(Upload, self._object(answer, "id"))
@@ -100,7 +105,7 @@ class IntakeClient(NodeClient):
 
     def _object(self, answer: Any, name: str) -> dict[str, Any]:
         if not isinstance(answer, dict) or not isinstance(answer.get(name), str):
-            raise self._nonsense(f"its answer has no {name}")
+            raise self._nonsense(said("its answer has no {name}", name=name))
         return answer
 
 

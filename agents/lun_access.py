@@ -10,6 +10,7 @@ from agents.services import owners_on
 from agents.validators import check_access
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import Conflict, Invalid
+from ipxeready.said import said
 from ipxeready.storage.iqn import check_iqn
 
 
@@ -27,12 +28,22 @@ def lun_access_set(
     mode = check_access(access)
     if owners := owners_on(agent.id, [name]).get(name):
         raise Conflict(
-            f"access: {name} belongs to {', '.join(owners)}: set it there, with PUT /workers/{owners[0]}/access or on the worker's page",
+            said(
+                "access: {name} belongs to {owners}: set it there, with PUT "
+                "/workers/{owner}/access or on the worker's page",
+                name=name,
+                owners=", ".join(owners),
+                owner=owners[0],
+            ),
             code="target.owned",
         )
     if mode == protocol.CHAP:
         raise Invalid(
-            f"access: {name} belongs to no worker, so there is no secret for it; take off or acl",
+            said(
+                "access: {name} belongs to no worker, so there is no secret for it; take off "
+                "or acl",
+                name=name,
+            ),
             code="access.no_secret",
             field="access",
         )

@@ -14,6 +14,7 @@ from agents.protocol import Master
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError, Invalid, Unavailable
+from ipxeready.said import joined, said
 
 #: Seconds that people wait for a node before they are told without it.
 _PATIENCE = 4.0
@@ -38,14 +39,26 @@ class Offer:
         if master in self.masters:
             return
         if self.silent:
-            words = "; ".join(f"{node}: {why}" for node, why in self.silent.items())
+            words = joined(
+                "; ", *(joined(": ", node, why) for node, why in self.silent.items())
+            )
             raise Unavailable(
-                f"cannot tell whether {master!r} is on every node: {words}. Try again, or choose other nodes",
+                said(
+                    "cannot tell whether {master} is on every node: {words}. Try again, or "
+                    "choose other nodes",
+                    master=repr(master),
+                    words=words,
+                ),
                 code="master.unknown",
             )
         missing = self.lacking.get(master, self.nodes)
         raise Invalid(
-            f"{master!r} is not on {', '.join(missing) or 'any node'}: choose one that every chosen node has, or other nodes",
+            said(
+                "{master} is not on {nodes}: choose one that every chosen node has, or other "
+                "nodes",
+                master=repr(master),
+                nodes=", ".join(missing) or said("any node"),
+            ),
             code="master.missing",
             field="name",
         )

@@ -10,6 +10,7 @@ from agents.nodes import words_of
 from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, VIEWER, Actor
 from ipxeready.errors import ApplicationError, Invalid
+from ipxeready.said import said
 from ipxeready.storage.jobs import STATES
 
 #: A node gives so many at most.
@@ -24,7 +25,12 @@ def node_jobs(
     agent = selectors.agent_get(agent_id)
     if state is not None and state not in STATES:
         raise Invalid(
-            f"{state[:20]!r} must be one of {', '.join(STATES)}", field="state"
+            said(
+                "{text} must be one of {choices}",
+                text=repr(state[:20]),
+                choices=", ".join(STATES),
+            ),
+            field="state",
         )
     return NodeClient(agent).jobs(state=state, limit=_limit(limit))
 
@@ -55,5 +61,7 @@ def _limit(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= MOST:
-        raise Invalid(f"must be a whole number from 1 to {MOST}", field="limit")
+        raise Invalid(
+            said("must be a whole number from 1 to {most}", most=MOST), field="limit"
+        )
     return int(text)

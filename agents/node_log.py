@@ -11,6 +11,7 @@ from agents.client import NodeClient
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError, Invalid
+from ipxeready.said import said
 
 #: Lines that one call gives at most.
 MOST = 1000
@@ -29,7 +30,7 @@ def node_log(
     """`{next_cursor, entries}`: above `since`, oldest first; or below `before`, newest first (0: from the newest)."""
     actor.require(VIEWER)
     if since is not None and before is not None:
-        raise Invalid("give either since or before, not both", field="before")
+        raise Invalid(said("give either since or before, not both"), field="before")
     agent = selectors.agent_get(agent_id)
     if since is None and before is None:
         before = 0
@@ -57,5 +58,7 @@ def check_number(text: str | None, field: str, *, most: int = _LARGEST) -> int |
         return None
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
     if not 0 <= number <= most:
-        raise Invalid(f"must be a whole number from 0 to {most}", field=field)
+        raise Invalid(
+            said("must be a whole number from 0 to {most}", most=most), field=field
+        )
     return number

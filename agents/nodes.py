@@ -35,6 +35,7 @@ from ipxeready.errors import (
     UpstreamFailed,
 )
 from ipxeready.jobs.watch import NOBODY, Watch
+from ipxeready.said import joined, said
 from ipxeready.storage.iqn import IMAGE_SUFFIX, check_iqn
 from ipxeready.storage.sizes import parse_size
 
@@ -73,8 +74,10 @@ def masters_list(*, actor: Actor) -> dict[str, Any]:
             if isinstance(answer, ApplicationError)
         }
         if failed and len(failed) == len(nodes):
-            words = "; ".join(words_of(error) for error in failed.values())
-            raise UpstreamFailed(f"no node answered: {words}", code="agent.all_failed")
+            words = joined("; ", *map(words_of, failed.values()))
+            raise UpstreamFailed(
+                said("no node answered: {words}", words=words), code="agent.all_failed"
+            )
         if failed:
             note["failed"] = sorted(failed)
     entries = []
@@ -143,7 +146,7 @@ def lun_disk_check(
     agent = selectors.agent_get(agent_id)
     if (master is None) == (size is None):
         raise Invalid(
-            "give exactly one of master (clone it) and size (an empty disk)",
+            said("give exactly one of master (clone it) and size (an empty disk)"),
             code="disk.source",
         )
     request = DiskRequest(
@@ -217,8 +220,13 @@ def lun_delete(
     owners = sorted({owner for ask in OWNERS for owner in ask(agent.id, name)})
     if owners and delete_file and not force:
         raise Conflict(
-            f"delete_file: {name} belongs to {', '.join(owners)}: delete the disk there, which mends the record too. "
-            "force=true deletes target and image all the same, and cuts off who is connected.",
+            said(
+                "delete_file: {name} belongs to {owners}: delete the disk there, which mends "
+                "the record too. force=true deletes target and image all the same, and cuts "
+                "off who is connected.",
+                name=name,
+                owners=", ".join(owners),
+            ),
             code="target.owned",
         )
     with audited(

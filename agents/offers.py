@@ -22,9 +22,11 @@ from agents.selectors import agents as all_agents
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError
+from ipxeready.said import said
 
 #: Seconds that people wait for a node before they are told without it.
 _PATIENCE = 4.0
+_DISABLED = said("is disabled")
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Told:
     capabilities: Capabilities
     masters: list[Master]
     images: list[ImageFile]
@@ -79,43 +81,45 @@ def best_for_empty(
     )
 
 
-def _ask(agent: Agent, limit: float) -> _Said:
+def _ask(agent: Agent, limit: float) -> _Told:
     client = IntakeClient(agent, timeout=limit)
-    said = client.capabilities()
+    told = client.capabilities()
     masters = client.masters() if agent.role_disk else []
     try:
         images = client.images()["images"]
     except ApplicationError:  # an agent of an older release
         images = []
-    return _Said(said, masters, images)
+    return _Told(told, masters, images)
 
 
-def _offer(agent: Agent, said: _Said | ApplicationError | None) -> Offer:
-    if said is None:
-        return Offer(agent.id, no_disk="is disabled", no_cd="is disabled")
-    if isinstance(said, ApplicationError):
-        words = words_of(said)
+def _offer(agent: Agent, told: _Told | ApplicationError | None) -> Offer:
+    if told is None:
+        return Offer(agent.id, no_disk=_DISABLED, no_cd=_DISABLED)
+    if isinstance(told, ApplicationError):
+        words = words_of(told)
         return Offer(agent.id, no_disk=words, no_cd=words, silent=True)
-    found = said.capabilities
+    found = told.capabilities
     no_cd = ""
     if not agent.role_cd:
-        no_cd = "takes no install CDs (role.cd is false)"
+        no_cd = said("takes no install CDs (role.cd is false)")
     elif not found["cd"]:
-        no_cd = f"has no CD drive (its backend is {found['backend']})"
+        no_cd = said(
+            "has no CD drive (its backend is {backend})", backend=found["backend"]
+        )
     return Offer(
         agent.id,
         no_disk=unfit(found)
         if agent.role_disk
-        else "takes no disks (role.disk is false)",
+        else said("takes no disks (role.disk is false)"),
         no_cd=no_cd,
         free=found["free_bytes"],
         total=found["total_bytes"],
         reflink=found["reflink"],
-        masters=said.masters,
+        masters=told.masters,
         images=[
             image
-            for image in said.images
+            for image in told.images
             if image["kind"] == KIND_DISK and "target" not in image
         ],
-        isos=[image for image in said.images if image["kind"] == KIND_ISO],
+        isos=[image for image in told.images if image["kind"] == KIND_ISO],
     )

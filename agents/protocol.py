@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NotRequired, TypedDict
 
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 
 AUTHORIZATION = "Authorization"
@@ -94,7 +95,12 @@ def check_access(mode: str, *, field: str = "access") -> str:
     """`mode` if it is one of ours, else Invalid."""
     if mode not in ACCESS:
         raise Invalid(
-            f"{field} {mode!r} is not one of {', '.join(ACCESS)}.",
+            said(
+                "{field} {mode} is not one of {choices}.",
+                field=field,
+                mode=repr(mode),
+                choices=", ".join(ACCESS),
+            ),
             code="access.unknown",
             field=field,
         )
@@ -105,15 +111,24 @@ def check_chap(username: str, secret: str, *, field: str = "chap") -> Chap:
     """The pair if every initiator and target system takes it, else Invalid, which never repeats the secret."""
     if not _USERNAME.fullmatch(username):
         raise Invalid(
-            f"{field}.username {username!r} must be 1 to 255 letters, digits and `. _ : @ -`, "
-            "and begin with a letter or digit.",
+            said(
+                "{field}.username {username} must be 1 to 255 letters, digits and `. _ : @ "
+                "-`, and begin with a letter or digit.",
+                field=field,
+                username=repr(username),
+            ),
             code="chap.username",
             field=field,
         )
     if not _SECRET.fullmatch(secret):
         raise Invalid(
-            f"{field}.secret must be 12 to 16 letters and digits: Windows takes no other "
-            f"length, and not every firmware other characters. This one has {len(secret)} characters.",
+            said(
+                "{field}.secret must be 12 to 16 letters and digits: Windows takes no other "
+                "length, and not every firmware other characters. This one has {count} "
+                "characters.",
+                field=field,
+                count=len(secret),
+            ),
             code="chap.secret",
             field=field,
         )
@@ -465,8 +480,14 @@ def check_filename(name: str, *, suffix: str, field: str) -> str:
     """`name` if it is a safe flat file name with that ending (any case), else Invalid."""
     if not _SAFE.fullmatch(name) or not name.lower().endswith(suffix):
         raise Invalid(
-            f"{field} {name!r} is not a file name of the image directory: letters, digits and "
-            f"`. _ - + ( )`, no separator, no comma, no leading dot, ending in {suffix}.",
+            said(
+                "{field} {name} is not a file name of the image directory: letters, digits "
+                "and `. _ - + ( )`, no separator, no comma, no leading dot, ending in "
+                "{ending}.",
+                field=field,
+                name=repr(name),
+                ending=suffix,
+            ),
             code="file.name",
             field=field,
         )
@@ -486,7 +507,12 @@ def check_master(name: str, *, field: str = "master") -> str:
     check_filename(name, suffix=iqns.IMAGE_SUFFIX, field=field)
     if not iqns.is_master(name):
         raise Invalid(
-            f"{field} {name!r} is not a master: a master has {iqns.MASTER_MARK} in its name.",
+            said(
+                "{field} {name} is not a master: a master has {mark} in its name.",
+                field=field,
+                name=repr(name),
+                mark=iqns.MASTER_MARK,
+            ),
             code="master.name",
             field=field,
         )
@@ -533,7 +559,11 @@ def check_import(name: str, *, field: str = "import") -> str:
     check_image(name, field=field)
     if iqns.is_master(name):
         raise Invalid(
-            f"{field} {name!r} is a master, from which disks are cloned: give it as master.",
+            said(
+                "{field} {name} is a master, from which disks are cloned: give it as master.",
+                field=field,
+                name=repr(name),
+            ),
             code="import.master",
             field=field,
         )
@@ -554,7 +584,12 @@ def check_format(name: str, *, field: str = "format") -> str:
     """`name` if it is a format that is converted, else Invalid."""
     if name not in FORMATS:
         raise Invalid(
-            f"{field} {name!r} must be one of {', '.join(FORMATS)}, or be left out.",
+            said(
+                "{field} {name} must be one of {choices}, or be left out.",
+                field=field,
+                name=repr(name),
+                choices=", ".join(FORMATS),
+            ),
             code="convert.format",
             field=field,
         )
@@ -566,7 +601,12 @@ def check_sha256(text: str, *, field: str = "sha256") -> str:
     digest = text.strip().lower()
     if not _SHA256.fullmatch(digest):
         raise Invalid(
-            f"{field} {text[:80]!r} is not a SHA-256: 64 hexadecimal digits, as `sha256sum` prints.",
+            said(
+                "{field} {text} is not a SHA-256: 64 hexadecimal digits, as `sha256sum` "
+                "prints.",
+                field=field,
+                text=repr(text[:80]),
+            ),
             code="upload.sha256",
             field=field,
         )
@@ -576,8 +616,13 @@ def check_sha256(text: str, *, field: str = "sha256") -> str:
 def _check_any(name: str, suffixes: tuple[str, ...], field: str) -> str:
     if not _SAFE.fullmatch(name) or not name.lower().endswith(suffixes):
         raise Invalid(
-            f"{field} {name!r} is not a file name that is taken here: letters, digits and "
-            f"`. _ - + ( )`, no separator, no comma, no leading dot, ending in {', '.join(suffixes)}.",
+            said(
+                "{field} {name} is not a file name that is taken here: letters, digits and "
+                "`. _ - + ( )`, no separator, no comma, no leading dot, ending in {endings}.",
+                field=field,
+                name=repr(name),
+                endings=", ".join(suffixes),
+            ),
             code="file.name",
             field=field,
         )
@@ -592,15 +637,25 @@ def disk_filename(iqn: str, base: str, filename: str | None = None) -> str:
     target = iqns.split_target(iqn, base)
     if target.cd:
         raise Invalid(
-            f"iqn {iqn!r} ends in {iqns.ISO_SUFFIX}, which is the name of an install CD, not of a disk.",
+            said(
+                "iqn {iqn} ends in {suffix}, which is the name of an install CD, not of a "
+                "disk.",
+                iqn=repr(iqn),
+                suffix=iqns.ISO_SUFFIX,
+            ),
             code="iqn.cd",
             field="iqn",
         )
     expected = target.name + iqns.IMAGE_SUFFIX
     if filename is not None and filename != expected:
         raise Invalid(
-            f"filename {filename!r} must be the last part of the IQN + .img, here {expected!r} "
-            "(a rebuild makes the IQN from the file name). Leave it out to get that.",
+            said(
+                "filename {filename} must be the last part of the IQN + .img, here "
+                "{expected} (a rebuild makes the IQN from the file name). Leave it out to "
+                "get that.",
+                filename=repr(filename),
+                expected=repr(expected),
+            ),
             code="file.iqn",
             field="filename",
         )

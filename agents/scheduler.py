@@ -13,6 +13,7 @@ from agents.models import Agent
 from agents.protocol import CD, DISK, Capabilities, Master
 from agents.together import ask_all
 from ipxeready.errors import ApplicationError, Conflict, Invalid, Unavailable
+from ipxeready.said import joined, said
 from ipxeready.storage.sizes import format_size
 
 #: A small reserve that every node keeps free for the clones that are growing already.
@@ -34,17 +35,25 @@ def check_named_node(agent: Agent, role: str, *, field: str | None = None) -> No
 
     `field` is where it was named, if it was a field.
     """
-    what = {DISK: "disks", CD: "install CDs"}[role]
+    what = {DISK: said("disks"), CD: said("install CDs")}[role]
     if not agent.enabled:
         raise Conflict(
-            f"node {agent.id} is disabled; enable it or name another node",
+            said(
+                "node {agent} is disabled; enable it or name another node",
+                agent=agent.id,
+            ),
             code="agent.disabled",
             extra={"agent": agent.id},
         )
     if not (agent.role_disk if role == DISK else agent.role_cd):
         raise Invalid(
-            f"node {agent.id} takes no {what} (role.{role} is false); change its role or "
-            "name another node",
+            said(
+                "node {agent} takes no {what} (role.{role} is false); change its role or "
+                "name another node",
+                agent=agent.id,
+                what=what,
+                role=role,
+            ),
             code="agent.role",
             field=field,
             extra={"agent": agent.id},
@@ -117,14 +126,14 @@ def preference(
 def unfit(found: Capabilities) -> str:
     """Why a node with these capabilities takes no empty disk, however small; empty when it does."""
     if not found["empty_disk"]:
-        return "makes no empty disks"
+        return said("makes no empty disks")
     return _full(found)
 
 
 def _full(found: Capabilities) -> str:
     free, total = found["free_bytes"], found["total_bytes"]
     if total and free < min(RESERVE, total // 50):
-        return f"is full ({format_size(max(free, 0))} free)"
+        return said("is full ({free} free)", free=format_size(max(free, 0)))
     return ""
 
 
@@ -135,9 +144,9 @@ def _fitting(
     passed: dict[str, str] = {}
     for agent in nodes:
         if not agent.enabled:
-            passed[agent.id] = "is disabled"
+            passed[agent.id] = said("is disabled")
         elif not agent.role_disk:
-            passed[agent.id] = "takes no disks (role.disk is false)"
+            passed[agent.id] = said("takes no disks (role.disk is false)")
     asking = [agent for agent in nodes if agent.id not in passed]
     answers = ask_all(
         asking,
@@ -159,7 +168,7 @@ def _fitting(
         fitting[agent.id] = spare
     if fitting:
         return fitting
-    what = f"a clone of {master}" if master else "the disk"
+    what = said("a clone of {master}", master=master) if master else said("the disk")
     raise nowhere(passed, what, unreached=unreached)
 
 
@@ -173,9 +182,9 @@ def cd_nodes(
     passed: dict[str, str] = {}
     for agent in nodes:
         if not agent.enabled:
-            passed[agent.id] = "is disabled"
+            passed[agent.id] = said("is disabled")
         elif not agent.role_cd:
-            passed[agent.id] = "takes no install CDs (role.cd is false)"
+            passed[agent.id] = said("takes no install CDs (role.cd is false)")
     asking = [agent for agent in nodes if agent.id not in passed]
     answers = ask_all(
         asking,
@@ -190,7 +199,9 @@ def cd_nodes(
             unreached = True
             passed[agent.id] = _unusable(answer)
         elif not answer["cd"]:
-            passed[agent.id] = f"has no CD drive (its backend is {answer['backend']})"
+            passed[agent.id] = said(
+                "has no CD drive (its backend is {backend})", backend=answer["backend"]
+            )
         else:
             able.append(agent)
     able.sort(key=lambda agent: (agent.id not in own_nodes, agent.id))
@@ -199,8 +210,8 @@ def cd_nodes(
 
 def _unusable(error: ApplicationError) -> str:
     if isinstance(error, Unavailable):
-        return "is unreachable"
-    return f"failed: {error.message}"
+        return said("is unreachable")
+    return said("failed: {error}", error=error.message)
 
 
 def _ask(agent: Agent, with_masters: bool) -> _Asked:
@@ -217,9 +228,9 @@ def _judge(
     if master is not None:
         held = next((m for m in asked.masters if m["name"] == master), None)
         if held is None:
-            return f"has no master {master}", 0
+            return said("has no master {master}", master=master), 0
         if not found["clone"]:
-            return "cannot clone", 0
+            return said("cannot clone"), 0
         need = 0 if found["reflink"] else max(need, held.get("size", 0))
     if words := unfit(found) if master is None else _full(found):
         return words, 0
@@ -232,13 +243,22 @@ def nowhere(
     """The refusal that names each node and why it was passed over."""
     if not passed:
         return Conflict(
-            f"there is no storage node for {what}; register one with POST /agents or on the page of nodes",
+            said(
+                "there is no storage node for {what}; register one with POST /agents or on "
+                "the page of nodes",
+                what=what,
+            ),
             code="agent.none",
         )
-    reasons = [f"{name} {why}" for name, why in sorted(passed.items())]
+    reasons = [joined(" ", name, why) for name, why in sorted(passed.items())]
     if len(reasons) > _NAMED:
-        reasons[_NAMED:] = [f"and {len(reasons) - _NAMED} more nodes"]
-    message = f"no storage node can take {what}: {'; '.join(reasons)}"
+        more = len(reasons) - _NAMED
+        reasons[_NAMED:] = [said("and {count} more nodes", count=more)]
+    message = said(
+        "no storage node can take {what}: {reasons}",
+        what=what,
+        reasons=joined("; ", *reasons),
+    )
     extra = {"passed_over": passed}
     if unreached:
         return Unavailable(message, code="agent.unreachable", extra=extra)

@@ -10,6 +10,7 @@ from agents.protocol import ISCSI_SEP, STGT
 from agents.validators import url_host
 from ipxeready.errors import NotFound
 from ipxeready.index.compiled import Compiled
+from ipxeready.said import said
 
 # Each boot asks it for the node of each disk.
 _agent = Compiled(lambda agent_id: Agent.objects.filter(pk=agent_id).order_by("pk")[:1])
@@ -30,7 +31,10 @@ def agent_get(agent_id: str) -> Agent:
     found = agent_find(agent_id)
     if found is None:
         raise NotFound(
-            f"there is no node {str(agent_id)[:63]!r}; GET /agents lists them",
+            said(
+                "there is no node {agent}; GET /agents lists them",
+                agent=repr(str(agent_id)[:63]),
+            ),
             code="agent.missing",
         )
     return found

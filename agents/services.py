@@ -24,6 +24,7 @@ from ipxeready import index
 from ipxeready.actors import ADMINISTRATOR, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unavailable
 from ipxeready.index import Transaction
+from ipxeready.said import said
 
 #: Who uses a node: each returns names of workers with something on it, at most so many. The apps above fill it.
 IN_USE: list[Callable[[str, int | None], list[str]]] = []
@@ -65,7 +66,10 @@ def agent_register(
     actor.require(ADMINISTRATOR)
     name = check_agent_id(agent_id)
     if name in _RESERVED:
-        raise Invalid(f"{name} is an address of the API; take another id", field="id")
+        raise Invalid(
+            said("{name} is an address of the API; take another id", name=name),
+            field="id",
+        )
     record = {
         "base_url": check_base_url(base_url),
         "token": check_sent_token(token),
@@ -78,7 +82,11 @@ def agent_register(
     with index.writing(actor=actor, op="agent.register") as tx:
         if tx.yaml("agents").get(name) is not None:
             raise Conflict(
-                f"there is a node {name} already; change it with PUT /agents/{name}, or take another id",
+                said(
+                    "there is a node {name} already; change it with PUT /agents/{name}, or take "
+                    "another id",
+                    name=name,
+                ),
                 code="agent.exists",
                 field="id",
             )
@@ -125,7 +133,11 @@ def agent_update(
         before = selectors.agent_find(name)
         if before is None:
             raise Unavailable(
-                f"the record {name} of config/agents.yml does not validate; mend it in the file first",
+                said(
+                    "the record {name} of config/agents.yml does not validate; mend it in the "
+                    "file first",
+                    name=name,
+                ),
                 code="state.invalid",
             )
         moved = base_url is not None and not same_place(
@@ -133,7 +145,12 @@ def agent_update(
         )
         if moved and moved_with_token and not token and before.token:
             raise Invalid(
-                f"give the token: the stored one of {name} belongs to {before.base_url}, and is not sent to another address",
+                said(
+                    "give the token: the stored one of {name} belongs to {base_url}, and is not "
+                    "sent to another address",
+                    name=name,
+                    base_url=before.base_url,
+                ),
                 code="agent.moved",
                 field="token",
             )
@@ -177,8 +194,12 @@ def agent_delete(*, actor: Actor, agent_id: str) -> str:
         users = users_on(name)
         if users:
             raise Conflict(
-                f"node {name} still has disks or CDs of {_names(users)}; delete those first "
-                "(or disable the node: then nothing new goes there)",
+                said(
+                    "node {name} still has disks or CDs of {workers}; delete those first (or "
+                    "disable the node: then nothing new goes there)",
+                    name=name,
+                    workers=_names(users),
+                ),
                 code="agent.in_use",
                 extra={"agent": name, "workers": users},
             )
@@ -203,7 +224,11 @@ def agent_probe(
         stored = selectors.agent_get(name)
         if not same_place(url, stored.base_url):
             raise Invalid(
-                f"give the token: the stored one of {name} is only ever sent to {stored.base_url}",
+                said(
+                    "give the token: the stored one of {name} is only ever sent to {base_url}",
+                    name=name,
+                    base_url=stored.base_url,
+                ),
                 code="probe.token",
                 field="token",
             )
@@ -253,7 +278,10 @@ def loads() -> dict[str, Load]:
 def _existing(tx: Transaction, name: str) -> dict[str, Any]:
     record: dict[str, Any] | None = tx.yaml("agents").get(name)
     if record is None:
-        raise NotFound(f"there is no node {name[:63]!r}", code="agent.missing")
+        raise NotFound(
+            said("there is no node {agent}", agent=repr(name[:63])),
+            code="agent.missing",
+        )
     return record
 
 
@@ -263,7 +291,10 @@ def _role(
     wrong = sorted(set(given or ()) - set(DEFAULT_ROLE))
     if wrong:
         raise Invalid(
-            f"{', '.join(wrong)}: a role has disk and cd, each true or false",
+            said(
+                "{names}: a role has disk and cd, each true or false",
+                names=", ".join(wrong),
+            ),
             field="role",
         )
     return {**rest, **(given or {})}
@@ -279,4 +310,7 @@ def _told(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _names(users: list[str]) -> str:
     more = len(users) - _NAMED
-    return ", ".join(users[:_NAMED]) + (f" and {more} more workers" if more > 0 else "")
+    named = ", ".join(users[:_NAMED])
+    if more <= 0:
+        return named
+    return said("{names} and {count} more workers", names=named, count=more)

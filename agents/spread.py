@@ -12,6 +12,7 @@ from agents.client import NodeClient, unreachable
 from agents.models import Agent
 from ipxeready.ending import NOT_TRIED
 from ipxeready.errors import ApplicationError, Unavailable
+from ipxeready.said import said
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -75,7 +76,7 @@ def _one(
 ) -> Result | ApplicationError:
     if node.gone is not None:
         return unreachable(
-            node.agent, "it did not answer an earlier item, so this was not tried"
+            node.agent, said("it did not answer an earlier item, so this was not tried")
         )
     try:
         return fn(node.agent, job)

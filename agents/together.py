@@ -12,6 +12,7 @@ from typing import TypeVar
 from agents.client import unreachable
 from agents.models import Agent
 from ipxeready.errors import ApplicationError
+from ipxeready.said import said
 
 T = TypeVar("T")
 
@@ -95,7 +96,8 @@ def _outcome(
     if future.cancel():  # it never began
         turn.release()
     if future.cancelled() or not future.done():
-        return unreachable(agent, f"no answer within {timeout:g} s", sent=True)
+        words = said("no answer within {seconds} s", seconds=f"{timeout:g}")
+        return unreachable(agent, words, sent=True)
     try:
         return future.result()
     except ApplicationError as error:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from agents import known, selectors
+from ipxeready.said import joined
 from ipxeready.web.troubles import Item, Trouble, kind, many
 
 DOWN = kind(
@@ -43,8 +44,8 @@ def sources() -> Iterator[Trouble]:
         page = reverse("admin:agents_agent_change", args=[quote(name)])
         if seen.error:
             told = complaints if seen.reachable else down
-            told.append(Item(f"{name}: {seen.error}", page))
-        complaints += [Item(f"{name}: {words}", page) for words in seen.problems]
+            told.append(Item(joined(": ", name, seen.error), page))
+        complaints += [Item(joined(": ", name, words), page) for words in seen.problems]
     yield from many(DOWN, down, _same)
     yield from many(COMPLAINS, complaints, _same)
 

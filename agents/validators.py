@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from agents import protocol
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 # What may stand in an iPXE script as it is: a DNS name (container names have
@@ -27,8 +28,11 @@ def check_agent_id(text: Any, field: str = "id") -> str:
     value = str(text).strip().lower()
     if not str(text).isascii() or not _ID.fullmatch(value):
         raise Invalid(
-            f"{_short(text)} must be 1 to 63 letters, digits, dots, hyphens or underscores, "
-            "beginning with a letter or digit",
+            said(
+                "{text} must be 1 to 63 letters, digits, dots, hyphens or underscores, "
+                "beginning with a letter or digit",
+                text=_short(text),
+            ),
             field=field,
         )
     return value
@@ -37,9 +41,10 @@ def check_agent_id(text: Any, field: str = "id") -> str:
 def check_base_url(text: Any, field: str = "base_url") -> str:
     """`http(s)://host[:port][/path]` without anything that could hide another target or a secret."""
     value = str(text).strip().rstrip("/")
-    rule = (
-        f"{_short(text)} must be http://host:port or https://host:port of the node's agent, "
-        "without user, password, query or fragment"
+    rule = said(
+        "{text} must be http://host:port or https://host:port of the node's agent, without "
+        "user, password, query or fragment",
+        text=_short(text),
     )
     if any(char.isspace() or not char.isprintable() for char in value):
         raise Invalid(rule, field=field)
@@ -98,7 +103,10 @@ def check_iscsi_server(text: Any, field: str = "iscsi_server") -> str:
         pass
     if value and not _is_host(value):
         raise Invalid(
-            f"{_short(text)} must be a host name or an IP address without scheme, port and path",
+            said(
+                "{text} must be a host name or an IP address without scheme, port and path",
+                text=_short(text),
+            ),
             field=field,
         )
     return value
@@ -124,7 +132,10 @@ def check_token(text: Any, field: str = "token") -> str:
     value = str(text).strip()
     if not _TOKEN.fullmatch(value):
         raise Invalid(
-            "must be at most 4096 printable ASCII characters without blanks, as it travels in a header",
+            said(
+                "must be at most 4096 printable ASCII characters without blanks, as it "
+                "travels in a header"
+            ),
             field=field,
         )
     return value
@@ -135,8 +146,10 @@ def check_sent_token(text: Any, field: str = "token") -> str:
     value = check_token(text, field)
     if "${" in value:
         raise Invalid(
-            "must not contain ${: a variable of the environment can only be named by hand, "
-            "in config/agents.yml",
+            said(
+                "must not contain ${: a variable of the environment can only be named by "
+                "hand, in config/agents.yml"
+            ),
             field=field,
         )
     return value
@@ -147,7 +160,12 @@ def check_access(value: Any, field: str = "access") -> str:
     mode = str(value).strip().lower()
     if mode not in protocol.ACCESS:
         raise Invalid(
-            f"{_short(value)} must be one of {', '.join(protocol.ACCESS)}", field=field
+            said(
+                "{text} must be one of {choices}",
+                text=_short(value),
+                choices=", ".join(protocol.ACCESS),
+            ),
+            field=field,
         )
     return mode
 
@@ -161,20 +179,25 @@ def variable_of(token: str) -> str | None:
 def check_tags(value: Any, field: str = "tags") -> list[str]:
     """A list of words, each once."""
     if not isinstance(value, list | tuple):
-        raise Invalid("must be a list of words", field=field)
+        raise Invalid(said("must be a list of words"), field=field)
     tags: list[str] = []
     for entry in value:
         tag = str(entry).strip()
         if not _TAG.fullmatch(tag):
             raise Invalid(
-                f"{_short(entry)} must be 1 to 63 letters, digits, dots, colons, hyphens, plus "
-                "signs or underscores, beginning with a letter or digit",
+                said(
+                    "{text} must be 1 to 63 letters, digits, dots, colons, hyphens, plus signs "
+                    "or underscores, beginning with a letter or digit",
+                    text=_short(entry),
+                ),
                 field=field,
             )
         if tag not in tags:
             tags.append(tag)
     if len(tags) > MAX_TAGS:
-        raise Invalid(f"must have at most {MAX_TAGS} words", field=field)
+        raise Invalid(
+            said("must have at most {most} words", most=MAX_TAGS), field=field
+        )
     return tags
 
 

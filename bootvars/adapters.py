@@ -7,6 +7,7 @@ from pathlib import Path
 from bootvars.models import Setting
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import JsonSource
+from ipxeready.said import said
 from ipxeready.storage.broken import RecordBroken
 from ipxeready.storage.jsonrecords import JsonText
 from ipxeready.storage.paths import Layout
@@ -31,5 +32,7 @@ class SettingsSource(JsonSource):
         if key != AUTO_REGISTER:
             return []
         if not isinstance(value, bool):
-            raise RecordBroken(f"{key}: {value!r} must be true or false")
+            raise RecordBroken(
+                said("{key}: {value} must be true or false", key=key, value=repr(value))
+            )
         return [Setting(record=key, key=key, value=value)]

@@ -15,6 +15,7 @@ from django.conf import settings
 
 from agents.protocol import Chap
 from ipxeready.errors import ApplicationError
+from ipxeready.said import said
 from ipxeready.storage import leases
 from ipxeready.storage.watched import Watched
 from workers import chap
@@ -59,9 +60,9 @@ def asked_for(worker: Worker, things: Iterable[Disk | Cd]) -> bool:
 def credentials(worker: Worker, mac: str | None, caller: Caller) -> Chap:
     """The machine's name and secret, else Withheld. `mac` None: it is not known by a bound MAC."""
     if mac is None:
-        raise Withheld("it did not ask by the MAC that is bound to it")
+        raise Withheld(said("it did not ask by the MAC that is bound to it"))
     if caller.proxied:
-        raise Withheld("the request came through a proxy")
+        raise Withheld(said("the request came through a proxy"))
     _refuse_elsewhere(mac, caller.address)
     try:
         found = chap.secret_of(worker.worker_id)
@@ -69,7 +70,11 @@ def credentials(worker: Worker, mac: str | None, caller: Caller) -> Chap:
         raise Withheld(error.message) from None
     if found is None:
         raise Withheld(
-            f"there is none for {worker.worker_id} in config/chap-secrets.yml; set its access again"
+            said(
+                "there is none for {worker_id} in config/chap-secrets.yml; set its access "
+                "again",
+                worker_id=worker.worker_id,
+            )
         )
     return found
 
@@ -79,12 +84,17 @@ def _refuse_elsewhere(mac: str, address: str) -> None:
         known = _leases.get(settings.IPXE.dnsmasq_leases)
     except OSError:
         raise Withheld(
-            f"{settings.IPXE.dnsmasq_leases} of dnsmasq cannot be read (IPXE_CP_DNSMASQ_LEASES)"
+            said(
+                "{file} of dnsmasq cannot be read (IPXE_CP_DNSMASQ_LEASES)",
+                file=settings.IPXE.dnsmasq_leases,
+            )
         ) from None
     here = _plain(address)
     now = time.time()
     if not any(leases.holds(lease, here, now) for lease in known.get(mac, ())):
-        raise Withheld("it asks from an address that dnsmasq has not leased to its MAC")
+        raise Withheld(
+            said("it asks from an address that dnsmasq has not leased to its MAC")
+        )
 
 
 def _plain(address: str) -> str:

@@ -10,6 +10,7 @@ from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError, Conflict, Unavailable
 from ipxeready.index import Grouped
 from ipxeready.index.writer import EDITED_NOW, Transaction
+from ipxeready.said import said
 from workers import selectors
 from workers.adapters import normalized, serial
 from workers.dnsmasq import reload_after
@@ -105,7 +106,7 @@ def _known(
     claimed = arrival.hostname
     if claimed and (claimed in taken or selectors.bindings_named(claimed)):
         raise Conflict(
-            "the hostname that this machine sends is bound to another machine"
+            said("the hostname that this machine sends is bound to another machine")
         )
     worker = selectors.worker_named(claimed) if claimed else None
     if worker is None:
@@ -124,16 +125,22 @@ def _known(
 def _refuse_full(room: int) -> None:
     if room <= 0:
         raise RegistrationFull(
-            f"{settings.IPXE.auto_register_max} registered workers wait without a disk: "
-            "no more are registered. Give them disks, delete them, or raise IPXE_CP_AUTO_REGISTER_MAX"
+            said(
+                "{most} registered workers wait without a disk: no more are registered. Give "
+                "them disks, delete them, or raise IPXE_CP_AUTO_REGISTER_MAX",
+                most=settings.IPXE.auto_register_max,
+            )
         )
 
 
 def _refuse_record(tx: Transaction, name: str) -> None:
     if selectors.workers().filter(pk=name).exists():
         raise Conflict(
-            f"dhcp-hosts.conf binds this machine to {name}, which is the id of a worker with "
-            "another hostname; correct one of the two"
+            said(
+                "dhcp-hosts.conf binds this machine to {name}, which is the id of a worker "
+                "with another hostname; correct one of the two",
+                name=name,
+            )
         )
     refuse_broken(tx, name)
 

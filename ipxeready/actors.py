@@ -5,13 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ipxeready.errors import Forbidden
+from ipxeready.said import said
 
 VIEWER = "viewer"
 OPERATOR = "operator"
 ADMINISTRATOR = "administrator"
 #: Weakest first; a role may do all that the ones before it may.
 ROLES = (VIEWER, OPERATOR, ADMINISTRATOR)
-_ARTICLES = {VIEWER: "a", OPERATOR: "an", ADMINISTRATOR: "an"}
+_ROLES = {
+    VIEWER: said("viewer"),
+    OPERATOR: said("operator"),
+    ADMINISTRATOR: said("administrator"),
+}
+_IS = {
+    VIEWER: said("a viewer"),
+    OPERATOR: said("an operator"),
+    ADMINISTRATOR: said("an administrator"),
+}
 
 
 def weaker(one: str, other: str) -> str:
@@ -48,8 +58,13 @@ class Actor:
         """Raise Forbidden unless the actor has at least `role`."""
         if not self.may(role):
             raise Forbidden(
-                f"{self.shown} is {_ARTICLES[self.role]} {self.role}; this needs the role {role}. "
-                "Ask an administrator to do it or to change your role."
+                said(
+                    "{user} is {what}; this needs the role {role}. Ask an "
+                    "administrator to do it or to change your role.",
+                    user=self.shown,
+                    what=_IS[self.role],
+                    role=_ROLES.get(role, role),
+                )
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ipxeready.errors import Unavailable
+from ipxeready.said import said
 
 #: The code of `not_tried`.
 NOT_TRIED = "service.ending"
@@ -26,7 +27,9 @@ def ending() -> bool:
 def not_tried() -> Unavailable:
     """What is said of a part that was left."""
     return Unavailable(
-        "the service is ending: not tried. Send it again once the service is back.",
+        said(
+            "the service is ending: not tried. Send it again once the service is back."
+        ),
         code=NOT_TRIED,
         extra={"sent": False},
     )

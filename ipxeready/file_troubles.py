@@ -14,6 +14,7 @@ from django.utils.translation import ngettext_lazy
 from ipxeready import index
 from ipxeready.index.kept import Kept
 from ipxeready.index.models import Problem
+from ipxeready.said import joined
 from ipxeready.storage.exposed import exposed
 from ipxeready.web.troubles import (
     NAMED,
@@ -129,7 +130,7 @@ def _item(problem: Problem) -> Item:
     if problem.code.startswith("file."):
         return Item(problem.message)  # names the file itself
     place = problem.source + (f":{problem.line}" if problem.line else "")
-    return Item(f"{place} {problem.message}", _page_of(problem))
+    return Item(joined(" ", place, problem.message), _page_of(problem))
 
 
 def _page_of(problem: Problem) -> str:

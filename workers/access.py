@@ -13,6 +13,7 @@ from agents.selectors import agents as all_agents
 from ipxeready.actors import Actor
 from ipxeready.index.kept import Kept
 from ipxeready.index.writer import Transaction
+from ipxeready.said import said
 from workers import chap, selectors
 from workers.models import Cd, Disk, Worker
 
@@ -87,7 +88,12 @@ class Differing(NamedTuple):
     def words(self) -> str:
         """It in short."""
         name = self.iqn.rpartition(":")[2]
-        return f"{name}: {self.now} instead of {self.wanted}"
+        return said(
+            "{name}: {now} instead of {wanted}",
+            name=name,
+            now=self.now,
+            wanted=self.wanted,
+        )
 
 
 def _find_differing() -> tuple[Differing, ...]:

@@ -27,6 +27,7 @@ from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NodeRefused
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
+from ipxeready.said import joined, said
 from ipxeready.storage.inflight import claim
 from workers import chap, selectors
 from workers.access import effective, noted
@@ -73,7 +74,9 @@ def worker_access_set(
     """
     actor.require(OPERATOR)
     if access is UNSET and not rotate:
-        raise Invalid("give access (off, acl, chap, or null for the node's) or rotate")
+        raise Invalid(
+            said("give access (off, acl, chap, or null for the node's) or rotate")
+        )
     own = access if access in (UNSET, None) else check_access(access)
     worker = selectors.worker_get(worker_id)
     with _claims(worker):
@@ -82,7 +85,11 @@ def worker_access_set(
         steps = _steps(worker, word)
         if rotate and all(step.mode != CHAP for step in steps):
             raise Conflict(
-                f"rotate: no target of {worker.worker_id} has access chap, so there is no secret to change"
+                said(
+                    "rotate: no target of {worker_id} has access chap, so there is no secret to "
+                    "change",
+                    worker_id=worker.worker_id,
+                )
             )
         kept = _missing(steps)
         steps = [step for step in steps if step.thing.iqn not in kept]
@@ -101,8 +108,12 @@ def _claims(worker: Worker) -> Iterator[None]:
                 claim(settings.IPXE_LAYOUT.run, name)
             ):
                 raise Conflict(
-                    f"access: the {disk.os} disk of {worker.worker_id} is being worked on; "
-                    "try again when that is done"
+                    said(
+                        "access: the {os} disk of {worker_id} is being worked on; try again when "
+                        "that is done",
+                        os=disk.os,
+                        worker_id=worker.worker_id,
+                    )
                 )
         stack.enter_context(claimed(worker.hostname))
         yield
@@ -134,7 +145,9 @@ def _missing(steps: Sequence[_Step]) -> dict[str, str]:
                 raise cannot_ask(thing, error, forget=False) from error
             there[thing.agent] = {target["iqn"] for target in targets}
         if thing.iqn not in there[thing.agent]:
-            found[thing.iqn] = f"node {thing.agent} has no such target"
+            found[thing.iqn] = said(
+                "node {agent} has no such target", agent=thing.agent
+            )
     return found
 
 
@@ -152,7 +165,12 @@ def _begin(
         there = {thing.iqn for thing in _things(worker.worker_id)}
         known = {step.thing.iqn for step in steps} | kept
         if now.hostname != worker.hostname or there != known:
-            raise Conflict(f"{worker.worker_id} was changed meanwhile; try again")
+            raise Conflict(
+                said(
+                    "{worker_id} was changed meanwhile; try again",
+                    worker_id=worker.worker_id,
+                )
+            )
         _put_word(tx, worker.worker_id, word)
         if word == CHAP or any(step.mode == CHAP for step in steps):
             make = chap.change if rotate else chap.ensure
@@ -233,14 +251,17 @@ def _certain(error: ApplicationError) -> bool:
 
 def _partly(error: ApplicationError, names: list[str]) -> ApplicationError:
     """The refusal, naming what is set already and how to go on."""
-    done = f"set on {', '.join(names)}; " if names else ""
+    done = [said("set on {names}; ", names=", ".join(names))] if names else []
     if isinstance(error, NodeRefused):
-        words = f"{done}then: {error.error}. Set it again to go on"
+        rest = said("then: {error}. Set it again to go on", error=error.error)
+        words = joined("", *done, rest)
         return NodeRefused(agent=error.agent, status=error.status, error=words)
-    error.message = (
-        f"{done}then: {error.message}. The ledger says what is wanted: set it again to go on, "
-        "or back to what it was"
+    rest = said(
+        "then: {error}. The ledger says what is wanted: set it again to go on, or back to "
+        "what it was",
+        error=error.message,
     )
+    error.message = joined("", *done, rest)
     return error
 
 
@@ -294,9 +315,9 @@ def agent_access_set(
     steps, kept = _of_node(agent, mode)
     for step in [step for step in steps if step.thing.iqn not in there]:
         steps.remove(step)
-        kept[step.thing.iqn] = "the node has no such target"
+        kept[step.thing.iqn] = said("the node has no such target")
     for iqn in sorted(there - {step.thing.iqn for step in steps} - set(kept)):
-        kept[iqn] = "it belongs to no worker"
+        kept[iqn] = said("it belongs to no worker")
     by_worker: dict[str, list[_Step]] = {}
     for step in steps:
         by_worker.setdefault(step.worker.worker_id, []).append(step)
@@ -334,9 +355,13 @@ def _of_node(agent: Agent, mode: str) -> tuple[list[_Step], dict[str, str]]:
             if thing.agent != agent.id:
                 continue
             if worker.access:
-                kept[thing.iqn] = f"{worker_id} has access {worker.access} of its own"
+                kept[thing.iqn] = said(
+                    "{worker_id} has access {access} of its own",
+                    worker_id=worker_id,
+                    access=worker.access,
+                )
             elif isinstance(thing, Disk) and thing.status:
-                kept[thing.iqn] = f"it is {thing.status}"
+                kept[thing.iqn] = said("it is {status}", status=thing.status)
             else:
                 steps.append(_Step(worker, thing, mode, agent))
     return steps, kept

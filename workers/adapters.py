@@ -12,6 +12,7 @@ from agents.protocol import ACCESS, OFF
 from ipxeready.errors import ApplicationError
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import Fault, YamlSource
+from ipxeready.said import joined, said
 from ipxeready.storage.broken import RecordBroken
 from ipxeready.storage.hostnames import check_hostname
 from ipxeready.storage.iqn import OSES, check_iqn
@@ -52,7 +53,9 @@ def normalized(record: dict[str, Any]) -> dict[str, Any]:
         disks = [single]
     elif single:
         raise RecordBroken(
-            "there are both disk and disks; move the one into the list of the other"
+            said(
+                "there are both disk and disks; move the one into the list of the other"
+            )
         )
     elif disks is None:
         disks = []
@@ -98,15 +101,15 @@ class WorkersSource(YamlSource):
         """The worker, its disks and its CD."""
         value = text.value(key)
         if value is None:
-            raise RecordBroken(f"{key}: there is no such record")
+            raise RecordBroken(said("{key}: there is no such record", key=key))
         try:
             return worker_rows(key, normalized(value))
         except ApplicationError as error:
             field = f" ({error.field})" if error.field else ""
-            raise RecordBroken(f"{key}{field}: {error.message}") from None
+            raise RecordBroken(joined(": ", f"{key}{field}", error.message)) from None
         except RecordBroken as error:
             where = "" if error.message.startswith(key) else f"{key}: "
-            raise RecordBroken(f"{where}{error.message}") from None
+            raise RecordBroken(joined("", where, error.message)) from None
 
     def cross_check(self, text: YamlText) -> list[Fault]:
         """Hostnames and targets that two workers have."""
@@ -139,8 +142,13 @@ def _shared_disks() -> list[Fault]:
         faults.append(
             Fault(
                 "workers.disk",
-                f"the target {row['iqn']} of node {row['agent']} stands in the records of "
-                f"{', '.join(names)}: take it out of the wrong one in state/workers.yml",
+                said(
+                    "the target {iqn} of node {agent} stands in the records of {names}: take it "
+                    "out of the wrong one in state/workers.yml",
+                    iqn=row["iqn"],
+                    agent=row["agent"],
+                    names=", ".join(names),
+                ),
                 record=names[0],
             )
         )
@@ -151,8 +159,12 @@ def doubled_hostname(hostname: str, names: list[str]) -> Fault:
     """The fault of a hostname that several workers have."""
     return Fault(
         "workers.hostname",
-        f"the hostname {hostname} belongs to {', '.join(names)}: they "
-        "would boot one disk. Give each its own in state/workers.yml",
+        said(
+            "the hostname {hostname} belongs to {names}: they would boot one disk. Give each "
+            "its own in state/workers.yml",
+            hostname=hostname,
+            names=", ".join(names),
+        ),
         record=names[0],
     )
 
@@ -160,16 +172,23 @@ def doubled_hostname(hostname: str, names: list[str]) -> Fault:
 def worker_rows(key: str, record: dict[str, Any]) -> list[IndexedModel]:
     """Rows of one normalized record; raises ApplicationError or RecordBroken naming the field."""
     if check_worker_id(key) != key:
-        raise RecordBroken(f"{key}: a worker's id is written in lower case")
+        raise RecordBroken(
+            said("{key}: a worker's id is written in lower case", key=key)
+        )
     hostname = record["hostname"]
     if hostname is None:
         raise RecordBroken(
-            f"{key} (hostname): is missing; put quotes around a name like null"
+            said(
+                "{key} (hostname): is missing; put quotes around a name like null",
+                key=key,
+            )
         )
     boot = record.get("boot") or {}
     if not isinstance(boot, dict):
         raise RecordBroken(
-            f"{key} (boot): must be a mapping of menu_default, menu_timeout"
+            said(
+                "{key} (boot): must be a mapping of menu_default, menu_timeout", key=key
+            )
         )
     menu_default = _choice(
         key, "boot.menu_default", boot.get("menu_default"), MENU_DEFAULTS
@@ -179,7 +198,11 @@ def worker_rows(key: str, record: dict[str, Any]) -> list[IndexedModel]:
         isinstance(timeout, bool) or not isinstance(timeout, int) or timeout < 0
     ):
         raise RecordBroken(
-            f"{key} (boot.menu_timeout): {timeout!r} must be whole milliseconds, 0 or more"
+            said(
+                "{key} (boot.menu_timeout): {timeout} must be whole milliseconds, 0 or more",
+                key=key,
+                timeout=repr(timeout),
+            )
         )
     hostname = check_hostname(_text(hostname))
     worker = Worker(
@@ -207,18 +230,29 @@ def worker_rows(key: str, record: dict[str, Any]) -> list[IndexedModel]:
 
 def _disks(key: str, disks: Any) -> list[IndexedModel]:
     if not isinstance(disks, list):
-        raise RecordBroken(f"{key} (disks): must be a list")
+        raise RecordBroken(said("{key} (disks): must be a list", key=key))
     rows: list[IndexedModel] = []
     seen: set[str] = set()
     for position, disk in enumerate(disks):
         place = f"disks[{position}]"
         if not isinstance(disk, dict):
-            raise RecordBroken(f"{key} ({place}): must be a mapping")
+            raise RecordBroken(
+                said("{key} ({place}): must be a mapping", key=key, place=place)
+            )
         os = _choice(key, f"{place}.os", disk.get("os"), OSES)
         if not os:
-            raise RecordBroken(f"{key} ({place}.os): is missing")
+            raise RecordBroken(
+                said("{key} ({place}.os): is missing", key=key, place=place)
+            )
         if os in seen:
-            raise RecordBroken(f"{key} ({place}.os): there are two disks with {os}")
+            raise RecordBroken(
+                said(
+                    "{key} ({place}.os): there are two disks with {os}",
+                    key=key,
+                    place=place,
+                    os=os,
+                )
+            )
         seen.add(os)
         iqn = check_iqn(_needed(key, place, disk, "iqn"))
         status = _choice(
@@ -246,7 +280,7 @@ def _disks(key: str, disks: Any) -> list[IndexedModel]:
 
 def _cd(key: str, cd: Any) -> Cd:
     if not isinstance(cd, dict):
-        raise RecordBroken(f"{key} (cd): must be a mapping")
+        raise RecordBroken(said("{key} (cd): must be a mapping", key=key))
     return Cd(
         record=key,
         worker_id=key,
@@ -269,13 +303,15 @@ def _text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str | int):
         return str(value)
-    raise RecordBroken(f"{value!r} must be text")
+    raise RecordBroken(said("{value} must be text", value=repr(value)))
 
 
 def _needed(key: str, place: str, data: dict[str, Any], name: str) -> str:
     value = data.get(name)
     if value in (None, ""):
-        raise RecordBroken(f"{key} ({place}.{name}): is missing")
+        raise RecordBroken(
+            said("{key} ({place}.{name}): is missing", key=key, place=place, name=name)
+        )
     return _text(value)
 
 
@@ -285,6 +321,12 @@ def _choice(key: str, place: str, value: Any, allowed: tuple[str, ...]) -> str:
     text = _text(value).lower()
     if text not in allowed:
         raise RecordBroken(
-            f"{key} ({place}): {text!r} must be one of {', '.join(allowed)}"
+            said(
+                "{key} ({place}): {text} must be one of {choices}",
+                key=key,
+                place=place,
+                text=repr(text),
+                choices=", ".join(allowed),
+            )
         )
     return text

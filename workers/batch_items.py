@@ -13,6 +13,7 @@ from agents.protocol import Chap
 from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Invalid
 from ipxeready.jobs.watch import Watch, cancelled_before, cancelled_with
+from ipxeready.said import joined, said
 from workers.validators import check_id, check_worker_id
 
 #: Items of one request.
@@ -42,7 +43,14 @@ class Item:
 def check_number(things: Sequence[Any], field: str) -> None:
     """Refuse an empty batch and one that is too long."""
     if not 1 <= len(things) <= MOST:
-        raise Invalid(f"must have 1 to {MOST} entries, not {len(things)}", field=field)
+        raise Invalid(
+            said(
+                "must have 1 to {most} entries, not {count}",
+                most=MOST,
+                count=len(things),
+            ),
+            field=field,
+        )
 
 
 def item_of(worker_id: str, agent_id: str) -> Item:
@@ -61,7 +69,10 @@ def refuse_repeated(items: list[Item]) -> None:
     seen: set[str] = set()
     for item in items:
         if item.error is None and item.worker_id in seen:
-            item.skipped = f"{item.worker_id} is named earlier in this request"
+            item.skipped = said(
+                "{worker_id} is named earlier in this request",
+                worker_id=item.worker_id,
+            )
         seen.add(item.worker_id)
 
 
@@ -132,4 +143,4 @@ def answer_of(items: list[Item]) -> dict[str, list[dict[str, Any]]]:
 def words_for(error: ApplicationError) -> str:
     """An error in one line of a list, with the field it is about."""
     words = words_of(error)
-    return f"{error.field}: {words}" if error.field else words
+    return joined(": ", error.field, words) if error.field else words

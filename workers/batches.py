@@ -23,6 +23,7 @@ from ipxeready.errors import ApplicationError, Conflict, Invalid, NodeRefused
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
 from ipxeready.jobs.watch import NOBODY, LeftOpen, Watch
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.inflight import claim
 from workers import selectors
@@ -136,8 +137,12 @@ def check_one_import(spec: DiskSpec, number: int) -> None:
     """Invalid when one image should become several workers' disks: it is renamed, not copied."""
     if spec.type == DiskType.IMPORT and number > 1:
         raise Invalid(
-            f"{shown(spec.name)} becomes one worker's disk, not that of {number}: name one worker, "
-            "or make it a master (with _tpl_ in its name) and clone that",
+            said(
+                "{name} becomes one worker's disk, not that of {number}: name one worker, or "
+                "make it a master (with _tpl_ in its name) and clone that",
+                name=shown(spec.name),
+                number=number,
+            ),
             field="name",
         )
 
@@ -222,7 +227,11 @@ class _Batch:
 
     def _busy(self, worker_id: str) -> Conflict:
         return Conflict(
-            f"the {self.spec.os} disk of {worker_id} is being worked on; try again when that is done"
+            said(
+                "the {os} disk of {worker_id} is being worked on; try again when that is done",
+                os=self.spec.os,
+                worker_id=worker_id,
+            )
         )
 
     def _own(self, worker: Worker) -> DiskSpec:
@@ -340,4 +349,8 @@ def _ready(tx: Transaction, item: Item) -> None:
             record["default_os"] = system
             record_put(tx, item.worker_id, record)
             return
-    raise Conflict(f"{item.worker_id} has no {system} disk any more")
+    raise Conflict(
+        said(
+            "{worker_id} has no {os} disk any more", worker_id=item.worker_id, os=system
+        )
+    )

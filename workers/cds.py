@@ -30,6 +30,7 @@ from ipxeready.errors import (
     Unavailable,
 )
 from ipxeready.index import writing
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.inflight import claim
 from workers import selectors
@@ -82,7 +83,10 @@ def claimed(hostname: str) -> Iterator[None]:
     with claim(settings.IPXE_LAYOUT.run, f"cd-{hostname}") as mine:
         if not mine:
             raise Conflict(
-                f"the install CD of {hostname} is being worked on; try again when that is done"
+                said(
+                    "the install CD of {hostname} is being worked on; try again when that is done",
+                    hostname=hostname,
+                )
             )
         yield
 
@@ -132,8 +136,13 @@ def _refuse_present(worker_id: str) -> None:
     cd = selectors.cd_of(worker_id)
     if cd is not None:
         raise Conflict(
-            f"iso: {worker_id} has an install CD already, {cd.iso or cd.iqn} on node {cd.agent}; "
-            f"take it off with DELETE /workers/{worker_id}/luns/cd first"
+            said(
+                "iso: {worker_id} has an install CD already, {iso} on node {agent}; take it "
+                "off with DELETE /workers/{worker_id}/luns/cd first",
+                worker_id=worker_id,
+                iso=cd.iso or cd.iqn,
+                agent=cd.agent,
+            )
         )
 
 
@@ -142,7 +151,12 @@ def _same_still(worker: Worker) -> None:
     now = selectors.worker_get(worker.worker_id)
     _refuse_present(worker.worker_id)
     if now.hostname != worker.hostname:
-        raise Conflict(f"{worker.worker_id} was renamed meanwhile; try again")
+        raise Conflict(
+            said(
+                "{worker_id} was renamed meanwhile; try again",
+                worker_id=worker.worker_id,
+            )
+        )
 
 
 # --- on the nodes --------------------------------------------------------------
@@ -163,11 +177,13 @@ def _export(
             return agent, *_export_on(agent, request, give)
         except NodeRefused as error:
             refused.append(error)
-            passed[agent.id] = f"refused: {error.error}"
+            passed[agent.id] = said("refused: {error}", error=error.error)
     if len(refused) == len(passed) == 1:
         raise refused[0]
     found = scheduler.nowhere(
-        passed, f"the install CD {request.iso}", unreached=unreached
+        passed,
+        said("the install CD {iso}", iso=request.iso),
+        unreached=unreached,
     )
     if refused and not unreached and all(error.status == 404 for error in refused):
         raise NotFound(found.message, code="iso.missing", extra=found.extra)
@@ -217,9 +233,13 @@ def _take_off(
         NodeClient(node).delete(cd["iqn"], delete_file=False)
     except ApplicationError as late:
         if not isinstance(late, NodeRefused) or late.status != 404:
-            error.message += (
-                f". Node {node.id} keeps the CD's target {cd['iqn']}, because it could not be "
-                f"taken off again: {late.message}"
+            error.message = said(
+                "{error}. Node {agent} keeps the CD's target {iqn}, because it could not be "
+                "taken off again: {late}",
+                error=error.message,
+                agent=node.id,
+                iqn=cd["iqn"],
+                late=late.message,
             )
     record_quietly(
         actor=actor,

@@ -19,6 +19,7 @@ from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
 from ipxeready.index import writing
 from ipxeready.jobs.watch import NOBODY, Watch
+from ipxeready.said import said
 from ipxeready.storage.inflight import claim
 from ipxeready.storage.sizes import parse_size
 from workers import selectors
@@ -92,13 +93,24 @@ def reset_check(*, actor: Actor, worker_id: str, os: str, master: str | None) ->
     system = check_os(os)
     disk = selectors.disk_of(worker.worker_id, system)
     if disk is None:
-        raise NotFound(f"worker {worker.worker_id} has no {system} disk")
+        raise NotFound(
+            said(
+                "worker {worker_id} has no {os} disk",
+                worker_id=worker.worker_id,
+                os=system,
+            )
+        )
     if master is not None:
         protocol.check_master(master)
     elif disk.source.get("type") != DiskType.MASTER:
         raise Invalid(
-            f"the {system} disk of {worker.worker_id} was not cloned from a master "
-            f"({disk.source.get('type') or 'its record says nothing of it'}); name the one to reset it to",
+            said(
+                "the {os} disk of {worker_id} was not cloned from a master ({source}); name "
+                "the one to reset it to",
+                os=system,
+                worker_id=worker.worker_id,
+                source=disk.source.get("type") or said("its record says nothing of it"),
+            ),
             field="master",
         )
     return disk
@@ -148,15 +160,30 @@ def _changing(
     with claim(settings.IPXE_LAYOUT.run, mark(worker.worker_id, system)) as mine:
         disk = selectors.disk_of(worker.worker_id, system)
         if disk is None:
-            raise NotFound(f"worker {worker.worker_id} has no {system} disk")
+            raise NotFound(
+                said(
+                    "worker {worker_id} has no {os} disk",
+                    worker_id=worker.worker_id,
+                    os=system,
+                )
+            )
         if not mine or disk.status:
             raise Conflict(
-                f"os: the {system} disk of {worker.worker_id} is being worked on; try again when that is done"
+                said(
+                    "os: the {os} disk of {worker_id} is being worked on; try again when that is "
+                    "done",
+                    os=system,
+                    worker_id=worker.worker_id,
+                )
             )
         if others := selectors.sharers(disk):
             raise Conflict(
-                f"the target {disk.iqn} is also in the record of {', '.join(others)}; take it out of the "
-                "wrong record in state/workers.yml first"
+                said(
+                    "the target {iqn} is also in the record of {others}; take it out of the "
+                    "wrong record in state/workers.yml first",
+                    iqn=disk.iqn,
+                    others=", ".join(others),
+                )
             )
         about = {
             "worker_id": worker.worker_id,
@@ -190,9 +217,12 @@ def _recorded(
         with writing(actor=actor, op=op) as tx:
             disk_change(tx, disk.worker_id, disk.os, source=source)
     except ApplicationError as error:
-        error.message = (
-            f"node {disk.agent} has done it, but the ledger does not say so: {error.message}. "
-            f"The disk's source would be {source}"
+        error.message = said(
+            "node {agent} has done it, but the ledger does not say so: {error}. The disk's "
+            "source would be {source}",
+            agent=disk.agent,
+            error=error.message,
+            source=source,
         )
         raise
     return selectors.record_of(selectors.worker_get(disk.worker_id))

@@ -15,6 +15,7 @@ from ipxeready.errors import Unavailable
 from ipxeready.index import writing
 from ipxeready.index.models import IndexedRecord
 from ipxeready.index.writer import Transaction
+from ipxeready.said import said
 from ipxeready.storage.broken import FileBroken, RecordBroken
 from ipxeready.storage.watched import Watched
 from ipxeready.storage.yamlrecords import YamlText
@@ -95,7 +96,11 @@ def _checked(worker_id: str, record: dict[str, str]) -> Chap:
         return chap_from(worker_id, record, NEXT if NEXT in record else "secret")
     except RecordBroken as error:
         raise Unavailable(
-            f"{settings.IPXE_LAYOUT.chap_secrets_yml}: {error.message}; mend this record first",
+            said(
+                "{file}: {error}; mend this record first",
+                file=settings.IPXE_LAYOUT.chap_secrets_yml,
+                error=error.message,
+            ),
             code="state.invalid",
         ) from None
 
@@ -113,7 +118,10 @@ def secret_of(worker_id: str) -> Chap | None:
     except (OSError, FileBroken, RecordBroken):
         # The words stay out: this goes to a console.
         raise Unavailable(
-            "config/chap-secrets.yml cannot be read here, or its record of this machine is broken",
+            said(
+                "config/chap-secrets.yml cannot be read here, or its record of this machine "
+                "is broken"
+            ),
             code="state.invalid",
         ) from None
 

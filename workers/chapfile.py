@@ -11,6 +11,7 @@ from agents.protocol import Chap, check_chap
 from ipxeready.errors import Invalid
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import Fault, YamlSource
+from ipxeready.said import joined, said
 from ipxeready.storage.broken import FileBroken, RecordBroken
 from ipxeready.storage.exposed import exposed
 from ipxeready.storage.paths import Layout
@@ -29,8 +30,10 @@ class SecretText(YamlText):
             super()._load_whole(text)
         except FileBroken as error:
             raise FileBroken(
-                "this cannot be read here; it must be YAML like "
-                "secrets: {worker-01: {username: ..., secret: ...}}",
+                said(
+                    "this cannot be read here; it must be YAML like secrets: {worker-01: "
+                    "{username: ..., secret: ...}}"
+                ),
                 error.line,
                 error.column,
             ) from None
@@ -41,7 +44,11 @@ class SecretText(YamlText):
             super().put(key, new)
         except RecordBroken as error:
             raise RecordBroken(
-                f"{key}: this record cannot be changed without losing text; write it out plainly by hand first",
+                said(
+                    "{key}: this record cannot be changed without losing text; write it out "
+                    "plainly by hand first",
+                    key=key,
+                ),
                 error.line,
             ) from None
 
@@ -76,8 +83,12 @@ class ChapSecretsSource(YamlSource):
         under_way = [
             Fault(
                 "chap.next",
-                f"the secret of {key} was being changed when something failed: which one its nodes have is "
-                f"not certain. Set it again: PUT /workers/{key}/access, or `manage.py access --worker {key} --rotate`",
+                said(
+                    "the secret of {key} was being changed when something failed: which one its "
+                    "nodes have is not certain. Set it again: PUT /workers/{key}/access, or "
+                    "`manage.py access --worker {key} --rotate`",
+                    key=key,
+                ),
                 record=key,
             )
             for key in text.entries()
@@ -93,7 +104,11 @@ class ChapSecretsSource(YamlSource):
         return [
             Fault(
                 "chap.mode",
-                f"{path} has mode {mode:04o}: others can read the secrets. chmod 600 {path}",
+                said(
+                    "{path} has mode {mode}: others can read the secrets. chmod 600 {path}",
+                    path=path,
+                    mode=f"{mode:04o}",
+                ),
             )
         ]
 
@@ -104,7 +119,9 @@ def chap_from(key: str, record: dict[str, Any] | None, field: str = "secret") ->
     given = {name: data.get(name) for name in ("username", field)}
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise RecordBroken(f"{key} ({name}): is missing, or is no text")
+            raise RecordBroken(
+                said("{key} ({name}): is missing, or is no text", key=key, name=name)
+            )
     if NEXT in data and field != NEXT:
         chap_from(key, data, NEXT)
     try:
@@ -116,7 +133,7 @@ def chap_from(key: str, record: dict[str, Any] | None, field: str = "secret") ->
             if error.code == "chap.username"
             else f"{field} must be 12 to 16 letters and digits"
         )
-        raise RecordBroken(f"{key}: {rule}") from None
+        raise RecordBroken(joined(": ", key, rule)) from None
 
 
 def _is_changing(text: Any, key: str) -> bool:

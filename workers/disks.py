@@ -31,6 +31,7 @@ from ipxeready.errors import (
 from ipxeready.index import writing
 from ipxeready.index.writer import Transaction
 from ipxeready.jobs.watch import NOBODY, Watch
+from ipxeready.said import joined, said
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.hostnames import warn_windows
 from ipxeready.storage.inflight import claim
@@ -78,19 +79,33 @@ def disk_spec(
     """Check the fields of a new disk; each type takes its own and refuses the other's."""
     if type not in DiskType.values:
         raise Invalid(
-            f"{shown(type)} must be one of {', '.join(DiskType.values)}", field="type"
+            said(
+                "{text} must be one of {choices}",
+                text=shown(type),
+                choices=", ".join(DiskType.values),
+            ),
+            field="type",
         )
     system = check_os(os)
     if type == DiskType.EMPTY:
         if size in (None, ""):
-            raise Invalid("is needed for an empty disk, such as 40G", field="size")
+            raise Invalid(
+                said("is needed for an empty disk, such as 40G"), field="size"
+            )
         if name:
-            raise Invalid("does not go with type empty; leave it out", field="name")
+            raise Invalid(
+                said("does not go with type empty; leave it out"), field="name"
+            )
         return DiskSpec(type, system, size=parse_size(size))
     if size not in (None, ""):
-        raise Invalid(f"does not go with type {type}; leave it out", field="size")
+        raise Invalid(
+            said("does not go with type {type}; leave it out", type=type), field="size"
+        )
     if not name:
-        raise Invalid(f"is needed for type {type}: the image's file name", field="name")
+        raise Invalid(
+            said("is needed for type {type}: the image's file name", type=type),
+            field="name",
+        )
     if type == DiskType.MASTER:
         name = protocol.check_master(name, field="name")
     if type == DiskType.IMPORT:
@@ -143,8 +158,12 @@ def check_existing(worker: Worker, spec: DiskSpec) -> None:
     filename = iqns.image_name(worker.hostname, spec.os)
     if spec.type == DiskType.EXISTING and spec.name != filename:
         raise Invalid(
-            f"{shown(spec.name)} cannot be this disk's image: it must be {filename} "
-            "(a rebuild makes the target's name from the file's)",
+            said(
+                "{name} cannot be this disk's image: it must be {filename} (a rebuild makes "
+                "the target's name from the file's)",
+                name=shown(spec.name),
+                filename=filename,
+            ),
             field="name",
         )
 
@@ -180,7 +199,12 @@ def disk_request(
 
 def _busy(worker_id: str, os: str) -> Conflict:
     return Conflict(
-        f"os: the {os} disk of {worker_id} is being worked on; try again when that is done"
+        said(
+            "os: the {os} disk of {worker_id} is being worked on; try again when that is "
+            "done",
+            os=os,
+            worker_id=worker_id,
+        )
     )
 
 
@@ -215,7 +239,12 @@ def _refuse_present(worker: Worker, os: str) -> None:
             raise _busy(worker.worker_id, os)
     if disk is not None:
         raise Conflict(
-            f"os: {worker.worker_id} has a {os} disk already on node {disk.agent}"
+            said(
+                "os: {worker_id} has a {os} disk already on node {agent}",
+                worker_id=worker.worker_id,
+                os=os,
+                agent=disk.agent,
+            )
         )
 
 
@@ -234,10 +263,18 @@ def disk_reserve(tx: Transaction, worker_id: str, disk: dict[str, Any]) -> Chap 
     """
     record = record_get(tx, worker_id)
     if any(str(each.get("os", "")).lower() == disk["os"] for each in record["disks"]):
-        raise Conflict(f"os: {worker_id} has a {disk['os']} disk already")
+        raise Conflict(
+            said(
+                "os: {worker_id} has a {os} disk already",
+                worker_id=worker_id,
+                os=disk["os"],
+            )
+        )
     hostname = str(record["hostname"]).lower()
     if disk["filename"] != iqns.image_name(hostname, disk["os"]):
-        raise Conflict(f"{worker_id} was renamed meanwhile; try again")
+        raise Conflict(
+            said("{worker_id} was renamed meanwhile; try again", worker_id=worker_id)
+        )
     chap = grant(tx, selectors.worker_get(worker_id), disk)
     record["disks"] = [*record["disks"], disk]
     record_put(tx, worker_id, record)
@@ -295,15 +332,22 @@ def look_again(agent: Agent, iqn: str) -> protocol.Target | None:
         busy, targets = look(agent)
     except ApplicationError as error:
         raise Unavailable(
-            f"node {agent.id} did not answer, and cannot be asked whether it made "
-            f"{iqn}: {error.message}. The disk stays `creating`; it is settled when the "
-            "node answers again.",
+            said(
+                "node {agent} did not answer, and cannot be asked whether it made {iqn}: "
+                "{error}. The disk stays `creating`; it is settled when the node answers "
+                "again.",
+                agent=agent.id,
+                iqn=iqn,
+                error=error.message,
+            ),
             code=UNSETTLED,
         ) from error
     target = next((target for target in targets if target["iqn"] == iqn), None)
     if target is None and image_of(iqn) in busy:
         words = still_at_it(agent.id, iqn).message
-        raise Unavailable(f"its answer was lost: {words}", code=UNSETTLED)
+        raise Unavailable(
+            said("its answer was lost: {words}", words=words), code=UNSETTLED
+        )
     return target
 
 
@@ -335,14 +379,20 @@ def _take_back(
 
 def not_in_ledger(disk: dict[str, Any], error: ApplicationError) -> ApplicationError:
     """The error of a disk that a node has made and the ledger cannot say so."""
-    words = f"node {disk['agent']} has made {disk['iqn']}, but the ledger does not say so: {error.message}"
+    words = said(
+        "node {agent} has made {iqn}, but the ledger does not say so: {error}",
+        agent=disk["agent"],
+        iqn=disk["iqn"],
+        error=error.message,
+    )
     if isinstance(error, NotFound):
-        words += (
-            f". Delete that target on node {disk['agent']}, or create the worker again"
+        way = said(
+            "Delete that target on node {agent}, or create the worker again",
+            agent=disk["agent"],
         )
-        return Conflict(words)
-    words += ". The disk is settled as soon as that works again"
-    return Unavailable(words, code=error.code)
+        return Conflict(joined(". ", words, way))
+    way = said("The disk is settled as soon as that works again")
+    return Unavailable(joined(". ", words, way), code=error.code)
 
 
 def _confirm(

@@ -30,7 +30,7 @@ def not_seen() -> str | None:
         with dnsmasq_process.find(Path(value)) as process:
             return process.hosts_fault(layout.dhcp_hosts)
     except dnsmasq_process.NotRunning as error:
-        return str(error)
+        return error.words
 
 
 class Reloading:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ipxeready.said import said
 from ipxeready.storage.fingerprint import read_regular
 
 DEFAULT_CONF = "/etc/dnsmasq.conf"
@@ -22,7 +23,11 @@ _SHORT = {"-C": "conf-file", "-7": "conf-dir", "-x": "pid-file"}
 
 
 class NotRunning(Exception):
-    """There is no dnsmasq that may be signalled; the text says what was found instead."""
+    """There is no dnsmasq that may be signalled; `words` say what was found instead."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
 
 
 class Process:
@@ -37,11 +42,16 @@ class Process:
         try:
             signal.pidfd_send_signal(self._pidfd, signal.SIGHUP)
         except ProcessLookupError:
-            raise NotRunning(f"dnsmasq (pid {self.pid}) has just ended") from None
+            raise NotRunning(
+                said("dnsmasq (pid {pid}) has just ended", pid=self.pid)
+            ) from None
         except PermissionError:
             raise NotRunning(
-                f"no permission to signal dnsmasq (pid {self.pid}). Run as its user or "
-                "as root, or set IPXE_CP_DNSMASQ_RELOAD to a command"
+                said(
+                    "no permission to signal dnsmasq (pid {pid}). Run as its user or as root, or "
+                    "set IPXE_CP_DNSMASQ_RELOAD to a command",
+                    pid=self.pid,
+                )
             ) from None
 
     def ends_within(self, seconds: float) -> bool:
@@ -75,10 +85,13 @@ class Process:
             named = named or [path]
         if not named:
             return None
-        return (
-            f"dnsmasq (pid {self.pid}) reads {', '.join(named)}, which is not the file "
-            f"that is written here ({ours}). If dnsmasq runs in a container, restart the "
-            "dnsmasq container or mount the directory instead of the file"
+        return said(
+            "dnsmasq (pid {pid}) reads {files}, which is not the file that is written here "
+            "({ours}). If dnsmasq runs in a container, restart the dnsmasq container or mount "
+            "the directory instead of the file",
+            pid=self.pid,
+            files=", ".join(named),
+            ours=ours,
         )
 
 
@@ -90,17 +103,19 @@ def find(pidfile: Path) -> Iterator[Process]:
         written = pidfile.stat().st_mtime
     except FileNotFoundError:
         raise NotRunning(
-            f"there is no pid file {pidfile}: dnsmasq is not running"
+            said("there is no pid file {file}: dnsmasq is not running", file=pidfile)
         ) from None
     except OSError as error:
-        raise NotRunning(f"cannot read {pidfile}: {error.strerror}") from None
+        raise NotRunning(
+            said("cannot read {file}: {error}", file=pidfile, error=error.strerror)
+        ) from None
     if not (
         text.isdecimal()
         and text.isascii()
         and len(text) <= 10
         and 1 <= int(text) < 2**31
     ):
-        raise NotRunning(f"{pidfile} does not hold a process number")
+        raise NotRunning(said("{file} does not hold a process number", file=pidfile))
     pid = int(text)
     try:
         # First the handle, then the questions: if the pid changes hands in between,
@@ -108,11 +123,22 @@ def find(pidfile: Path) -> Iterator[Process]:
         pidfd = os.pidfd_open(pid)
     except (ProcessLookupError, OSError):
         raise NotRunning(
-            f"dnsmasq is not running: {pidfile} names process {pid}, which is gone"
+            said(
+                "dnsmasq is not running: {file} names process {pid}, which is gone",
+                file=pidfile,
+                pid=pid,
+            )
         ) from None
     try:
         if fault := _not_dnsmasq(pid, pidfile, written):
-            raise NotRunning(f"{pidfile} names process {pid}, but {fault}")
+            raise NotRunning(
+                said(
+                    "{file} names process {pid}, but {fault}",
+                    file=pidfile,
+                    pid=pid,
+                    fault=fault,
+                )
+            )
         yield Process(pid, pidfd)
     finally:
         os.close(pidfd)
@@ -124,19 +150,25 @@ def _not_dnsmasq(pid: int, pidfile: Path, written: float) -> str | None:
         comm = (proc / "comm").read_text(errors="replace").strip()
         fields = (proc / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
-        return "that process is gone"
+        return said("that process is gone")
     if fields[0] in "ZX":
-        return "that process has ended"
+        return said("that process has ended")
     if comm != "dnsmasq":
-        return f"that is {comm!r}, not dnsmasq: nothing was signalled"
+        return said(
+            "that is {name}, not dnsmasq: nothing was signalled", name=repr(comm)
+        )
     try:
         program = str((proc / "exe").readlink()).removesuffix(" (deleted)")
     except OSError:
         program = comm  # not ours to see; the name has to do
     if Path(program).name != "dnsmasq":
-        return f"that runs {program}, not dnsmasq: nothing was signalled"
+        return said(
+            "that runs {program}, not dnsmasq: nothing was signalled", program=program
+        )
     if _started(fields[19]) > written + _SLACK_S and not _owns(pid, pidfile):
-        return "that dnsmasq started after the file was written: the file is stale"
+        return said(
+            "that dnsmasq started after the file was written: the file is stale"
+        )
     return None
 
 

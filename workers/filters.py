@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.protocol import ACCESS
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 from ipxeready.storage.iqn import OSES
 from ipxeready.web.serializers import parse_boolean
 from workers.choices import State
@@ -48,15 +49,25 @@ def _is_boolean(value: str) -> None:
 def _few_words(value: str) -> None:
     words = len(value.split())
     if words > _WORDS:
-        raise ValidationError(f"has {words} words; at most {_WORDS} are searched for")
+        raise ValidationError(
+            said(
+                "has {count} words; at most {most} are searched for",
+                count=words,
+                most=_WORDS,
+            )
+        )
 
 
 def _known_columns(value: str) -> None:
     names = [column.removeprefix("-") for column in value.split(",")]
     if set(names) - set(_ORDERINGS) or len(set(names)) < len(names):
         raise ValidationError(
-            f"{shown(value)} must be of {', '.join(_ORDERINGS)}, each once, separated by commas, "
-            "with - for backwards"
+            said(
+                "{text} must be of {choices}, each once, separated by commas, with - for "
+                "backwards",
+                text=shown(value),
+                choices=", ".join(_ORDERINGS),
+            )
         )
 
 

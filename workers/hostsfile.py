@@ -10,6 +10,7 @@ from typing import Any
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import Fault, Source
 from ipxeready.index.writer import Draft
+from ipxeready.said import said
 from ipxeready.storage import hosts
 from ipxeready.storage.hosts import HostsLine, HostsText
 from ipxeready.storage.paths import Layout
@@ -226,7 +227,11 @@ class HostsSource(Source):
         """Lines that do not do what they look like, and lines that contradict each other."""
         lines = text.text.lines
         faults = [
-            Fault("hosts.line", f"line {line.number}: {line.problem}", line=line.number)
+            Fault(
+                "hosts.line",
+                said("line {line}: {problem}", line=line.number, problem=line.problem),
+                line=line.number,
+            )
             for line in lines
             if line.problem
         ]

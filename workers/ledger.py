@@ -6,6 +6,7 @@ from typing import Any
 
 from ipxeready.errors import ApplicationError, NotFound, Unavailable
 from ipxeready.index.writer import Transaction
+from ipxeready.said import said
 from ipxeready.storage.broken import RecordBroken
 from workers import selectors
 from workers.adapters import derived_state, normalized, worker_rows
@@ -18,13 +19,21 @@ def record_get(tx: Transaction, worker_id: str) -> dict[str, Any]:
     """
     data = tx.yaml("workers").get(worker_id)
     if data is None:
-        raise NotFound(f"there is no worker {worker_id[:80]!r} any more")
+        raise NotFound(
+            said(
+                "there is no worker {worker_id} any more",
+                worker_id=repr(worker_id[:80]),
+            )
+        )
     try:
         record = normalized(data)
         worker_rows(worker_id, record)
     except (ApplicationError, RecordBroken) as error:
         raise Unavailable(
-            f"workers: {error.message}; mend this record in state/workers.yml first",
+            said(
+                "workers: {error}; mend this record in state/workers.yml first",
+                error=error.message,
+            ),
             code="state.invalid",
         ) from None
     return record
@@ -47,8 +56,12 @@ def refuse_broken(tx: Transaction, hostname: str) -> None:
     worker_id = broken_hostnames(tx).get(hostname)
     if worker_id is not None:
         raise Unavailable(
-            f"the hostname {hostname} belongs to the record {worker_id}, which does not "
-            "validate; mend it in state/workers.yml first",
+            said(
+                "the hostname {hostname} belongs to the record {worker_id}, which does not "
+                "validate; mend it in state/workers.yml first",
+                hostname=hostname,
+                worker_id=worker_id,
+            ),
             code="state.invalid",
         )
 
@@ -75,7 +88,9 @@ def disk_change(tx: Transaction, worker_id: str, os: str, **values: Any) -> None
             disk = {key: value for key, value in merged.items() if value is not None}
         disks.append(disk)
     if not found:
-        raise NotFound(f"{worker_id} has no {os} disk any more")
+        raise NotFound(
+            said("{worker_id} has no {os} disk any more", worker_id=worker_id, os=os)
+        )
     record_put(tx, worker_id, {**record, "disks": disks})
 
 

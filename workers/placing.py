@@ -11,6 +11,7 @@ from agents.scheduler import check_named_node, pick_disk_nodes
 from agents.selectors import agent_get
 from agents.selectors import agents as all_agents
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 from workers import selectors
 from workers.choices import DiskType
 from workers.disks import DiskSpec
@@ -37,7 +38,9 @@ def place_disks(
     if nodes:
         return in_turn(ids, nodes)
     if spec.type == DiskType.EXISTING:
-        raise Invalid("is needed for type existing: where the images lie", field="node")
+        raise Invalid(
+            said("is needed for type existing: where the images lie"), field="node"
+        )
     if spec.type == DiskType.IMPORT:
         found = node_of_image(name=spec.name or "", nodes=list(all_agents()))
         return [(name, found.id) for name in ids]

@@ -12,6 +12,7 @@ from agents.scheduler import check_named_node
 from agents.selectors import agent_get
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError, Invalid
+from ipxeready.said import said
 from workers import selectors
 from workers.choices import DiskType
 from workers.disks import DiskSpec
@@ -81,7 +82,7 @@ def count_chosen(chosen: Chosen, system: str = "") -> Count:
 def shared_out(chosen: Chosen, nodes: Sequence[str]) -> dict[str, str]:
     """The chosen with these nodes taking turns (one takes them all): the same call gives the same plan."""
     if not nodes:
-        raise Invalid("choose the nodes that take them", field="nodes")
+        raise Invalid(said("choose the nodes that take them"), field="nodes")
     return dict(in_turn(sorted(chosen), nodes))
 
 

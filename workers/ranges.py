@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 from workers.validators import shown
 
 #: More names in one command are a slip of the finger.
@@ -23,15 +24,21 @@ def expand(word: str, field: str = "range") -> list[str]:
     found = _RANGE.fullmatch(word)
     if found is None:
         raise Invalid(
-            f"{shown(word)} must have one range like lab-[01-30]", field=field
+            said("{text} must have one range like lab-[01-30]", text=shown(word)),
+            field=field,
         )
     before, first, last, after = found.groups()
     low, high = int(first), int(last)
     if high < low:
-        raise Invalid(f"{shown(word)} must count upwards", field=field)
+        raise Invalid(said("{text} must count upwards", text=shown(word)), field=field)
     if high - low >= MOST:
         raise Invalid(
-            f"{shown(word)} means {high - low + 1} names; at most {MOST} are taken",
+            said(
+                "{text} means {count} names; at most {most} are taken",
+                text=shown(word),
+                count=high - low + 1,
+                most=MOST,
+            ),
             field=field,
         )
     width = len(first) if first.startswith("0") else 0

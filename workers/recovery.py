@@ -11,6 +11,7 @@ from ipxeready.errors import ApplicationError
 from ipxeready.index import writing
 from ipxeready.jobs.kinds import RESTARTED
 from ipxeready.jobs.watch import cancelled_before, cancelled_with
+from ipxeready.said import said
 from ipxeready.storage.jobs import Running
 from workers import selectors
 from workers.changing import made_from
@@ -79,12 +80,19 @@ def disks_ended(running: Running) -> None:
         disk = disks.get(name)
         item = {"worker_id": name, "agent": agent}
         if name in seen:
-            reason = f"{name} is named earlier in this request"
+            reason = said(
+                "{worker_id} is named earlier in this request", worker_id=name
+            )
             answer["skipped"].append({"worker_id": name, "reason": reason})
         elif disk is not None and not disk.status and name in begun:
             answer["succeeded"].append({**item, "iqn": disk.iqn})
         elif disk is not None and not disk.status:
-            reason = f"{name} has a {system} disk already on node {disk.agent}"
+            reason = said(
+                "{worker_id} has a {os} disk already on node {agent}",
+                worker_id=name,
+                os=system,
+                agent=disk.agent,
+            )
             answer["skipped"].append({"worker_id": name, "reason": reason})
         else:
             words = NOT_MADE if name in begun else NOT_TRIED

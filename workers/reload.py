@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ipxeready.said import joined, said
 from ipxeready.storage.paths import Layout
 from workers import dnsmasq_process
 
@@ -68,7 +69,9 @@ class Reloader:
         try:
             return self._shared(written)
         except OSError as error:
-            return ReloadResult(False, f"reload of dnsmasq failed: {error}")
+            return ReloadResult(
+                False, said("reload of dnsmasq failed: {error}", error=error)
+            )
 
     def last_error(self) -> str | None:
         """Why the last reload of this run of the machine failed; None when it went well or there was none."""
@@ -89,7 +92,8 @@ class Reloader:
                 except BlockingIOError:
                     if time.monotonic() >= end:
                         return ReloadResult(
-                            False, "another reload of dnsmasq does not come to an end"
+                            False,
+                            said("another reload of dnsmasq does not come to an end"),
                         )
                     time.sleep(_POLL_S)
             return self._covered(written) or self._run()
@@ -111,14 +115,14 @@ class Reloader:
             with dnsmasq_process.find(Path(self.value)) as process:
                 process.hang_up()
                 if self._has_tags() and process.ends_within(_TAG_WAIT_S):
-                    return (
+                    return said(
                         "dnsmasq has ended at the reload, as version 2.90 does when the "
                         "hosts file sets tags (set:). Start it again and move the tags "
                         "to dnsmasq.conf"
                     )
                 return process.hosts_fault(self._hosts)
         except dnsmasq_process.NotRunning as error:
-            return str(error)
+            return error.words
 
     def _has_tags(self) -> bool:
         try:
@@ -181,37 +185,51 @@ def _command(value: str) -> str | None:
     try:
         words = shlex.split(value)
     except ValueError as error:
-        return f"the reload command cannot be split into words: {error}"
+        return said(
+            "the reload command cannot be split into words: {error}", error=error
+        )
     if not words:
-        return "the reload command is empty"
+        return said("the reload command is empty")
     # Our tokens are none of its business; and a file, not a pipe, for what it says: a daemon that it
     # leaves behind would hold a pipe open.
     environment = {
         name: text for name, text in os.environ.items() if not name.endswith("_TOKEN")
     }
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 env=environment,
                 start_new_session=True,
             )
         except OSError as error:
-            return f"the reload command {words[0]} cannot be run: {error.strerror}"
+            return said(
+                "the reload command {command} cannot be run: {error}",
+                command=words[0],
+                error=error.strerror,
+            )
         try:
             code = process.wait(COMMAND_LIMIT_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return f"the reload command {words[0]} took more than {COMMAND_LIMIT_S:g} s"
+            return said(
+                "the reload command {command} took more than {seconds} s",
+                command=words[0],
+                seconds=f"{COMMAND_LIMIT_S:g}",
+            )
         if code == 0:
             return None
-        said.seek(max(0, said.seek(0, os.SEEK_END) - 400))
-        lines = said.read().decode("utf-8", "replace").strip().splitlines()
-        ended = f"exit status {code}" if code > 0 else f"signal {-code}"
-        return f"the reload command {words[0]} failed ({ended})" + (
-            f": {lines[-1][:200]}" if lines else ""
+        output.seek(max(0, output.seek(0, os.SEEK_END) - 400))
+        lines = output.read().decode("utf-8", "replace").strip().splitlines()
+        failed = said(
+            "the reload command {command} failed ({ended})",
+            command=words[0],
+            ended=said("exit status {number}", number=code)
+            if code > 0
+            else said("signal {number}", number=-code),
         )
+        return joined(": ", failed, lines[-1][:200]) if lines else failed

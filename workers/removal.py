@@ -25,6 +25,7 @@ from ipxeready.errors import (
 )
 from ipxeready.index import writing
 from ipxeready.index.writer import Transaction
+from ipxeready.said import joined, said
 from ipxeready.storage.hosts import HostsLine
 from ipxeready.storage.inflight import claim
 from workers import chap, selectors
@@ -63,7 +64,13 @@ def disk_delete(
         _claim(stack, worker.worker_id, system)
         disk = selectors.disk_of(worker.worker_id, system)
         if disk is None:
-            raise NotFound(f"worker {worker.worker_id} has no {system} disk")
+            raise NotFound(
+                said(
+                    "worker {worker_id} has no {os} disk",
+                    worker_id=worker.worker_id,
+                    os=system,
+                )
+            )
         refuse_in_use([disk], removal)
         with writing(actor=actor, op="worker.disk.delete") as tx:
             disk_change(tx, worker.worker_id, system, status=DELETING)
@@ -90,7 +97,9 @@ def cd_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str, An
     with claimed(worker.hostname):
         cd = selectors.cd_of(worker.worker_id)
         if cd is None:
-            raise NotFound(f"worker {worker.worker_id} has no install CD")
+            raise NotFound(
+                said("worker {worker_id} has no install CD", worker_id=worker.worker_id)
+            )
         refuse_in_use([cd], removal)
         try:
             closed = _remove(cd, removal)
@@ -137,14 +146,23 @@ def worker_delete(*, actor: Actor, worker_id: str, removal: Removal) -> dict[str
 def _claim(stack: ExitStack, worker_id: str, os: str) -> None:
     if not stack.enter_context(claim(settings.IPXE_LAYOUT.run, mark(worker_id, os))):
         raise Conflict(
-            f"os: the {os} disk of {worker_id} is being worked on; try again when that is done"
+            said(
+                "os: the {os} disk of {worker_id} is being worked on; try again when that is "
+                "done",
+                os=os,
+                worker_id=worker_id,
+            )
         )
 
 
 def given_meanwhile(worker_id: str, os: str) -> Conflict:
     """A disk came while the worker was being deleted."""
     return Conflict(
-        f"{worker_id} was given a {os} disk meanwhile; delete it again to go on"
+        said(
+            "{worker_id} was given a {os} disk meanwhile; delete it again to go on",
+            worker_id=worker_id,
+            os=os,
+        )
     )
 
 
@@ -223,9 +241,15 @@ def refuse_in_use(things: Sequence[Disk | Cd], removal: Removal) -> None:
 def _refuse_shared(thing: Disk | Cd) -> None:
     if others := selectors.sharers(thing):
         raise Conflict(
-            f"{_what(thing)} is the target {thing.iqn} of node {thing.agent}, which "
-            f"{', '.join(others)} has in its record too: it would lose it. Nothing was changed; "
-            "take it out of the wrong record in state/workers.yml first"
+            said(
+                "{thing} is the target {iqn} of node {agent}, which {others} has in its "
+                "record too: it would lose it. Nothing was changed; take it out of the wrong "
+                "record in state/workers.yml first",
+                thing=_what(thing),
+                iqn=thing.iqn,
+                agent=thing.agent,
+                others=", ".join(others),
+            )
         )
 
 
@@ -233,12 +257,15 @@ def cannot_ask(
     thing: Disk | Cd, error: ApplicationError, *, forget: bool = True
 ) -> ApplicationError:
     """The refusal for a node that is gone: nothing was changed."""
-    words = (
-        f"node {thing.agent} of {_what(thing)} cannot be asked: {error.message}. Nothing was "
-        "changed."
+    words = said(
+        "node {agent} of {thing} cannot be asked: {error}. Nothing was changed.",
+        agent=thing.agent,
+        thing=_what(thing),
+        error=error.message,
     )
     if forget:
-        words += " forget=true takes it off the ledger only."
+        way = said("forget=true takes it off the ledger only.")
+        words = joined(" ", words, way)
     if isinstance(error, UpstreamFailed):
         return UpstreamFailed(words, code=error.code)
     return Unavailable(words, code="agent.unreachable")
@@ -252,21 +279,32 @@ def refuse_target(thing: Disk | Cd, target: Target | None, removal: Removal) -> 
             if removal.ignore_missing_target:
                 return
             raise NotFound(
-                f"node {thing.agent} has no target {thing.iqn}. ignore_missing_target=true "
-                "deletes the disk all the same."
+                said(
+                    "node {agent} has no target {iqn}. ignore_missing_target=true deletes the "
+                    "disk all the same.",
+                    agent=thing.agent,
+                    iqn=thing.iqn,
+                )
             )
         return
     if target["sessions"] and not removal.force:
         who = "; ".join(map(session_words, target["sessions"]))
         raise Conflict(
-            f"{_what(thing)} is in use by {who}. Shut the machine down first; force=true "
-            "cuts it off."
+            said(
+                "{thing} is in use by {who}. Shut the machine down first; force=true cuts it "
+                "off.",
+                thing=_what(thing),
+                who=who,
+            )
         )
 
 
 def _what(thing: Disk | Cd) -> str:
-    kind = f"{thing.os} disk" if isinstance(thing, Disk) else "install CD"
-    return f"the {kind} of {thing.worker_id}"
+    if isinstance(thing, Disk):
+        return said(
+            "the {os} disk of {worker_id}", os=thing.os, worker_id=thing.worker_id
+        )
+    return said("the install CD of {worker_id}", worker_id=thing.worker_id)
 
 
 # --- on the nodes --------------------------------------------------------------
@@ -335,11 +373,15 @@ def _with_done(error: ApplicationError, done: list[str]) -> ApplicationError:
     """The refusal, naming what is gone already."""
     if not done:
         return error
-    words = f"already deleted: {', '.join(done)}; then: "
+    refused = error.error if isinstance(error, NodeRefused) else error.message
+    words = said(
+        "already deleted: {things}; then: {error}",
+        things=", ".join(done),
+        error=refused,
+    )
     if isinstance(error, NodeRefused):
-        said = f"{words}{error.error}"
-        return NodeRefused(agent=error.agent, status=error.status, error=said)
-    error.message = words + error.message
+        return NodeRefused(agent=error.agent, status=error.status, error=words)
+    error.message = words
     return error
 
 

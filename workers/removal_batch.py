@@ -23,6 +23,7 @@ from ipxeready.errors import ApplicationError, Conflict, NotFound
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
 from ipxeready.jobs.watch import NOBODY, Watch
+from ipxeready.said import said
 from ipxeready.storage.inflight import claim
 from workers import chap, selectors
 from workers.batch_items import Count, check_number, left_alone, words_for
@@ -122,7 +123,12 @@ def _items(worker_ids: Sequence[str]) -> list[_Item]:
         try:
             item.worker_id = check_worker_id(worker_id)
             if item.worker_id in seen:
-                raise Conflict(f"{item.worker_id} is named earlier in this request")
+                raise Conflict(
+                    said(
+                        "{worker_id} is named earlier in this request",
+                        worker_id=item.worker_id,
+                    )
+                )
             seen.add(item.worker_id)
         except ApplicationError as error:
             item.error = error
@@ -162,7 +168,7 @@ def _refuse(items: list[_Item], removal: Removal, agents: dict[str, Agent]) -> N
 def _refuse_thing(thing: Disk | Cd, answers: _Answers, removal: Removal) -> None:
     answer = answers.get(thing.agent)
     if answer is None:
-        answer = NotFound(f"there is no node {thing.agent!r}")
+        answer = NotFound(said("there is no node {agent}", agent=repr(thing.agent)))
     if isinstance(answer, ApplicationError):
         if removal.forget and isinstance(answer, GONE):
             return
@@ -224,8 +230,11 @@ def _claim(stack: ExitStack, item: _Item) -> None:
             name = mark(thing.worker_id, thing.os)
             if not stack.enter_context(claim(settings.IPXE_LAYOUT.run, name)):
                 raise Conflict(
-                    f"the {thing.os} disk of {item.worker_id} is being worked on; try again "
-                    "when that is done"
+                    said(
+                        "the {os} disk of {worker_id} is being worked on; try again when that is done",
+                        os=thing.os,
+                        worker_id=item.worker_id,
+                    )
                 )
     stack.enter_context(claimed(item.hostname))
 
@@ -234,7 +243,12 @@ def _mark(tx: Transaction, item: _Item, now: list[Disk | Cd]) -> None:
     try:
         before = {thing.iqn for thing in item.things}
         if {thing.iqn for thing in now} != before:
-            raise Conflict(f"{item.worker_id} was changed meanwhile; delete it again")
+            raise Conflict(
+                said(
+                    "{worker_id} was changed meanwhile; delete it again",
+                    worker_id=item.worker_id,
+                )
+            )
         for thing in item.things:
             if isinstance(thing, Disk):
                 disk_change(tx, item.worker_id, thing.os, status=DELETING)
@@ -297,7 +311,11 @@ def _changed(
     if hostname is None:
         return selectors.no_worker(item.worker_id)
     if hostname != item.hostname:
-        return Conflict(f"{item.worker_id} was renamed meanwhile; try again")
+        return Conflict(
+            said(
+                "{worker_id} was renamed meanwhile; try again", worker_id=item.worker_id
+            )
+        )
     ours = {thing.iqn for thing in item.things}
     for thing in things:
         made = isinstance(thing, Disk) and thing.status != DELETING

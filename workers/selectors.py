@@ -14,6 +14,7 @@ from ipxeready.errors import NotFound
 from ipxeready.index.compiled import Compiled
 from ipxeready.index.kept import Kept
 from ipxeready.index.selectors import problems
+from ipxeready.said import said
 from workers.adapters import serial
 from workers.choices import State
 from workers.models import Binding, Cd, Disk, Worker
@@ -50,7 +51,9 @@ def worker_get(worker_id: str) -> Worker:
 
 def no_worker(worker_id: str) -> NotFound:
     """The refusal of an id that nobody has."""
-    return NotFound(f"there is no worker {worker_id[:80]!r}")
+    return NotFound(
+        said("there is no worker {worker_id}", worker_id=repr(worker_id[:80]))
+    )
 
 
 def worker_named(hostname: str) -> Worker | None:

@@ -11,6 +11,7 @@ from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid
 from ipxeready.index import writing
 from ipxeready.index.writer import Transaction
+from ipxeready.said import said
 from ipxeready.storage.hostnames import check_hostname
 from ipxeready.storage.hosts import HostsLine
 from ipxeready.storage.iqn import OSES, cd_iqn, target_iqn
@@ -92,7 +93,10 @@ def checked_hostname(worker_id: str, hostname: str | None) -> str:
             name = check_hostname(worker_id)
         except ApplicationError:
             raise Invalid(
-                f"the worker_id {worker_id!r} cannot be a hostname; give one",
+                said(
+                    "the worker_id {worker_id} cannot be a hostname; give one",
+                    worker_id=repr(worker_id),
+                ),
                 field="hostname",
             ) from None
     else:
@@ -112,7 +116,7 @@ def _boot(boot: dict[str, Any]) -> dict[str, Any]:
             checked[key] = check_menu_timeout(value, "boot.menu_timeout")
         else:
             raise Invalid(
-                "unknown field; known are: menu_default, menu_timeout",
+                said("unknown field; known are: menu_default, menu_timeout"),
                 field=f"boot.{key}",
             )
     return checked
@@ -122,19 +126,30 @@ def refuse_taken(*, worker_id: str, hostname: str, mac: str) -> None:
     """Conflict when the id, the hostname or the MAC belongs to somebody; inside the write only."""
     if Worker.objects.filter(pk=worker_id).exists():
         raise Conflict(
-            f"worker_id: there is a worker {worker_id} already; choose another id"
+            said(
+                "worker_id: there is a worker {worker_id} already; choose another id",
+                worker_id=worker_id,
+            )
         )
     other = selectors.worker_named(hostname)
     if other is not None:
         raise Conflict(
-            f"hostname: {hostname} belongs to worker {other.worker_id}; choose another"
+            said(
+                "hostname: {hostname} belongs to worker {worker_id}; choose another",
+                hostname=hostname,
+                worker_id=other.worker_id,
+            )
         )
     refuse_bound(mac, hostname)
     holders = [each for each in selectors.macs_of(hostname) if each != mac]
     if holders:
         raise Conflict(
-            f"hostname: {hostname} is bound to {', '.join(holders)} in dhcp-hosts.conf; "
-            "choose another name or take that binding away first"
+            said(
+                "hostname: {hostname} is bound to {holders} in dhcp-hosts.conf; choose "
+                "another name or take that binding away first",
+                hostname=hostname,
+                holders=", ".join(holders),
+            )
         )
 
 
@@ -145,12 +160,19 @@ def refuse_bound(mac: str, hostname: str) -> None:
         return
     if not bound.hostname:
         raise Conflict(
-            f"mac: {mac} has a line in dhcp-hosts.conf that gives it no hostname; mend that "
-            "line first"
+            said(
+                "mac: {mac} has a line in dhcp-hosts.conf that gives it no hostname; mend "
+                "that line first",
+                mac=mac,
+            )
         )
     raise Conflict(
-        f"mac: {mac} is bound to {bound.hostname} in dhcp-hosts.conf; delete that worker, change "
-        "its MAC or remove the line first"
+        said(
+            "mac: {mac} is bound to {hostname} in dhcp-hosts.conf; delete that worker, "
+            "change its MAC or remove the line first",
+            mac=mac,
+            hostname=bound.hostname,
+        )
     )
 
 
@@ -207,8 +229,12 @@ def worker_mac_update(*, actor: Actor, worker_id: str, mac: str) -> dict[str, An
 def _refuse_ambiguous(worker: Worker, macs: list[str]) -> None:
     if Binding.objects.filter(hostname=worker.hostname, conflict=True).exists():
         raise Conflict(
-            f"hostname: {worker.hostname} stands on several lines of dhcp-hosts.conf "
-            f"({', '.join(macs)}); remove the wrong ones there first"
+            said(
+                "hostname: {hostname} stands on several lines of dhcp-hosts.conf ({macs}); "
+                "remove the wrong ones there first",
+                hostname=worker.hostname,
+                macs=", ".join(macs),
+            )
         )
 
 
@@ -224,7 +250,7 @@ def worker_boot_set(
     actor.require(OPERATOR)
     if os is UNSET and menu_default is UNSET and menu_timeout is UNSET:
         raise Invalid(
-            "give at least one of os, menu_default, menu_timeout (null clears)"
+            said("give at least one of os, menu_default, menu_timeout (null clears)")
         )
     with writing(actor=actor, op="worker.boot.set") as tx:
         worker = selectors.worker_get(worker_id)
@@ -263,12 +289,20 @@ def _bootable(worker: Worker, os: Any) -> str:
     ]
     if not there:
         raise Conflict(
-            f"os: {worker.worker_id} has no disk; create one with "
-            f"POST /workers/{worker.worker_id}/luns/disk first"
+            said(
+                "os: {worker_id} has no disk; create one with POST "
+                "/workers/{worker_id}/luns/disk first",
+                worker_id=worker.worker_id,
+            )
         )
     if name not in there:
         raise Invalid(
-            f"{worker.worker_id} has no {name} disk; its disks are: {', '.join(there)}",
+            said(
+                "{worker_id} has no {name} disk; its disks are: {disks}",
+                worker_id=worker.worker_id,
+                name=name,
+                disks=", ".join(there),
+            ),
             field="os",
         )
     return name

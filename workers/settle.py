@@ -18,6 +18,7 @@ from ipxeready.actors import SYSTEM
 from ipxeready.errors import ApplicationError, Unavailable, UpstreamFailed
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.inflight import claim
 from workers import selectors
@@ -68,10 +69,16 @@ def still_at_it(
     agent_id: str, iqn: str, status: str = CREATING, *, code: str = BUSY
 ) -> Unavailable:
     """The node goes on with what nobody waits for any more."""
-    does = "making" if status == CREATING else "deleting"
+    does = said("making") if status == CREATING else said("deleting")
     return Unavailable(
-        f"node {agent_id} is still {does} {iqn}. The disk stays `{status}` until that has ended, "
-        "and is settled then",
+        said(
+            "node {agent} is still {does} {iqn}. The disk stays `{status}` until that "
+            "has ended, and is settled then",
+            agent=agent_id,
+            does=does,
+            iqn=iqn,
+            status=status,
+        ),
         code=code,
     )
 

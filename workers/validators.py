@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 from ipxeready.storage.iqn import OSES
 from workers.choices import MENU_DEFAULTS
 
@@ -17,8 +18,11 @@ def check_id(text: Any, field: str) -> str:
     value = str(text).strip().lower()
     if not str(text).isascii() or not _ID.fullmatch(value):
         raise Invalid(
-            f"{shown(text)} must be 1 to 63 letters, digits, dots, hyphens or underscores, "
-            "beginning with a letter or digit",
+            said(
+                "{text} must be 1 to 63 letters, digits, dots, hyphens or underscores, "
+                "beginning with a letter or digit",
+                text=shown(text),
+            ),
             field=field,
         )
     return value
@@ -33,7 +37,14 @@ def check_os(text: Any, field: str = "os") -> str:
     """A system's name, lower-cased."""
     value = str(text).strip().lower()
     if value not in OSES:
-        raise Invalid(f"{shown(text)} must be one of {', '.join(OSES)}", field=field)
+        raise Invalid(
+            said(
+                "{text} must be one of {choices}",
+                text=shown(text),
+                choices=", ".join(OSES),
+            ),
+            field=field,
+        )
     return value
 
 
@@ -42,7 +53,10 @@ def check_arch(text: Any) -> str:
     value = str(text).strip().lower()
     if not re.fullmatch(r"[a-z0-9_]{1,32}", value):
         raise Invalid(
-            f"{shown(text)} must be 1 to 32 letters, digits or underscores, such as x86_64",
+            said(
+                "{text} must be 1 to 32 letters, digits or underscores, such as x86_64",
+                text=shown(text),
+            ),
             field="arch",
         )
     return value
@@ -53,7 +67,12 @@ def check_menu_default(text: Any, field: str = "menu_default") -> str:
     value = str(text).strip().lower()
     if value not in MENU_DEFAULTS:
         raise Invalid(
-            f"{shown(text)} must be one of {', '.join(MENU_DEFAULTS)}", field=field
+            said(
+                "{text} must be one of {choices}",
+                text=shown(text),
+                choices=", ".join(MENU_DEFAULTS),
+            ),
+            field=field,
         )
     return value
 
@@ -64,8 +83,12 @@ def check_menu_timeout(value: Any, field: str = "menu_timeout") -> int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
         raise Invalid(
-            f"{shown(value)} must be whole milliseconds from 0 to {2**31 - 1}; "
-            "0 waits for a key for ever",
+            said(
+                "{text} must be whole milliseconds from 0 to {most}; 0 waits for a key for "
+                "ever",
+                text=shown(value),
+                most=2**31 - 1,
+            ),
             field=field,
         )
     return value

@@ -9,6 +9,7 @@ from typing import Any
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.refresh import read
 from ipxeready.index.sources import Source, all_sources
+from ipxeready.said import said
 from ipxeready.storage import intents
 from ipxeready.storage.broken import FileBroken, RecordBroken
 from ipxeready.storage.fingerprint import Fingerprint, fingerprint
@@ -79,7 +80,7 @@ def _examine(source: Source, layout: Layout, found: Examined) -> None:
         return
     try:
         if content is None or fault is not None:
-            raise fault or FileBroken("cannot be read")
+            raise fault or FileBroken(said("cannot be read"))
         text = source.open(content)
         text.check(list(text.entries()))
         entries = text.entries()

@@ -18,6 +18,7 @@ from ipxeready.index.connection import follow, identity, path, writable
 from ipxeready.index.models import SourceFile
 from ipxeready.index.refresh import Outcome, refresh, same, stamp
 from ipxeready.index.sources import Source, all_sources
+from ipxeready.said import said
 from ipxeready.storage import intents, jsonl
 from ipxeready.storage.fingerprint import (
     Fingerprint,
@@ -163,15 +164,22 @@ def refresh_locked() -> dict[str, Outcome]:
         done = intents.recover(layout)
     except OSError as error:
         raise Unavailable(
-            f"a write that a crash interrupted cannot be finished: {error}. "
-            "Make room or mend the permissions, then try again.",
+            said(
+                "a write that a crash interrupted cannot be finished: {error}. Make room or "
+                "mend the permissions, then try again.",
+                error=error,
+            ),
             code="state.unwritable",
         ) from error
     try:
         outcomes, cold = _bring_up(layout)
     except (OSError, DatabaseError) as error:
         raise Unavailable(
-            f"the index {path()} cannot be written: {error}. Make room there.",
+            said(
+                "the index {path} cannot be written: {error}. Make room there.",
+                path=path(),
+                error=error,
+            ),
             code="index.unwritable",
         ) from error
     _report(layout, outcomes, done, cold)

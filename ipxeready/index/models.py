@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from ipxeready.said import said
 from ipxeready.storage.broken import RecordBroken
 
 
@@ -76,11 +77,21 @@ def check_storable(row: models.Model) -> None:
     for field in row._meta.local_concrete_fields:
         value = getattr(row, field.attname)
         if isinstance(value, int) and not -_LONGEST <= value < _LONGEST:
-            raise RecordBroken(f"{field.name}: the number {value} is too large")
+            raise RecordBroken(
+                said(
+                    "{field}: the number {value} is too large",
+                    field=field.name,
+                    value=value,
+                )
+            )
         if isinstance(value, str) and not value.isascii():
             try:
                 value.encode()
             except UnicodeEncodeError:
                 raise RecordBroken(
-                    f"{field.name}: {value!r} is not valid Unicode"
+                    said(
+                        "{field}: {value} is not valid Unicode",
+                        field=field.name,
+                        value=repr(value),
+                    )
                 ) from None

@@ -16,6 +16,7 @@ from ipxeready.index.models import (
 )
 from ipxeready.index.rows import delete, insert
 from ipxeready.index.sources import Source, Text
+from ipxeready.said import said
 from ipxeready.storage import intents
 from ipxeready.storage.broken import FileBroken, RecordBroken
 from ipxeready.storage.fingerprint import (
@@ -67,18 +68,25 @@ def read(
             content = read_regular(path)
         except FileNotFoundError:
             backup = layout.backup / source.name_of_backup
-            hint = (
-                f"; its last content that we wrote is {backup}"
+            words = (
+                said(
+                    "the file is gone: put it back; its last content that we wrote is {backup}",
+                    backup=backup,
+                )
                 if backup.exists()
-                else ""
+                else said("the file is gone: put it back")
             )
-            return None, None, FileBroken(f"the file is gone: put it back{hint}")
+            return None, None, FileBroken(words)
         except OSError as error:
-            words = error.strerror or str(error)
+            reason = error.strerror or str(error)
             return (
                 None,
                 before,
-                FileBroken(f"cannot be read: {words}; mend its mode or owner"),
+                FileBroken(
+                    said(
+                        "cannot be read: {error}; mend its mode or owner", error=reason
+                    )
+                ),
             )
         after = fingerprint(path)
         if before == after:

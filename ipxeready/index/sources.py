@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ipxeready.index.models import IndexedModel
+from ipxeready.said import said
 from ipxeready.storage.broken import FileBroken
 from ipxeready.storage.jsonrecords import JsonText
 from ipxeready.storage.paths import Layout
@@ -93,8 +94,13 @@ class Source:
         if not lost:
             return None
         return FileBroken(
-            f"the file is empty, but its backup holds {lost} records; copy state/backup/"
-            f"{self.name_of_backup} over it, or write a comment line into it if empty is meant",
+            said(
+                "the file is empty, but its backup holds {lost} records; copy "
+                "state/backup/{backup} over it, or write a comment line into it if empty is "
+                "meant",
+                lost=lost,
+                backup=self.name_of_backup,
+            ),
             1,
             1,
         )

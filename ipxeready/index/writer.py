@@ -26,6 +26,7 @@ from ipxeready.index.refresh import (
     stamp,
 )
 from ipxeready.index.sources import Source, Text, get_source
+from ipxeready.said import said
 from ipxeready.storage import faults, intents, jsonl
 from ipxeready.storage.broken import FileBroken, RecordBroken
 from ipxeready.storage.fingerprint import Fingerprint, fingerprint
@@ -58,7 +59,12 @@ class Draft:
             return copy.deepcopy(self.text.value(key))
         except RecordBroken as error:
             raise Unavailable(
-                f"{self.source.name}: {error.message} (line {error.line}); mend the file first",
+                said(
+                    "{file}: {error} (line {line}); mend the file first",
+                    file=self.source.name,
+                    error=error.message,
+                    line=error.line,
+                ),
                 code="state.invalid",
             ) from None
 
@@ -116,7 +122,11 @@ class Draft:
                 self.source.rows(self.text, key)
         except RecordBroken as error:
             raise Unavailable(
-                f"{self.source.name}: {error.message}; mend this record in the file first",
+                said(
+                    "{file}: {error}; mend this record in the file first",
+                    file=self.source.name,
+                    error=error.message,
+                ),
                 code="state.invalid",
             ) from None
 
@@ -178,7 +188,11 @@ class Transaction:
         if row is not None and row.error:
             fault = FileBroken(row.error, row.error_line, row.error_column)
             raise Unavailable(
-                f"{path} is broken and takes no writes until it is mended: {fault.where()}",
+                said(
+                    "{path} is broken and takes no writes until it is mended: {fault}",
+                    path=path,
+                    fault=fault.where(),
+                ),
                 code="state.invalid",
             )
         cached = _texts.pop((source.name, str(path)), None)
@@ -189,7 +203,10 @@ class Transaction:
         content, seen, fault_now = read(source, layout)
         if content is None or fault_now is not None:
             words = fault_now.where() if fault_now else "it is gone"
-            raise Unavailable(f"{path} takes no writes: {words}", code="state.invalid")
+            raise Unavailable(
+                said("{path} takes no writes: {words}", path=path, words=words),
+                code="state.invalid",
+            )
         if intents.sha(content) != known:
             raise _edited_now(path)
         return Draft(source, source.open(content), content, seen)
@@ -294,21 +311,35 @@ class Transaction:
 
 def _edited_now(path: Path) -> Unavailable:
     return Unavailable(
-        f"{path} was edited by hand this very moment. Nothing was changed; try again.",
+        said(
+            "{path} was edited by hand this very moment. Nothing was changed; try again.",
+            path=path,
+        ),
         code=EDITED_NOW,
     )
 
 
 def _unwritable(layout: Layout, error: OSError) -> Unavailable:
-    what = f"writing {error.filename or layout.state} failed: {error.strerror or error}"
-    then = "Make room or mend the permissions"
+    what = said(
+        "writing {file} failed: {error}",
+        file=error.filename or layout.state,
+        error=error.strerror or error,
+    )
+    then = said("Make room or mend the permissions")
     if isinstance(error, intents.Unfinished):
         return Unavailable(
-            f"{what}, and so did taking it back. {then}: the next request finishes this write.",
+            said(
+                "{what}, and so did taking it back. {then}: the next request finishes this "
+                "write.",
+                what=what,
+                then=then,
+            ),
             code="state.unfinished",
         )
     return Unavailable(
-        f"nothing was changed: {what}. {then}, then try again.",
+        said(
+            "nothing was changed: {what}. {then}, then try again.", what=what, then=then
+        ),
         code="state.unwritable",
     )
 

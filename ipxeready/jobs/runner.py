@@ -18,6 +18,7 @@ from ipxeready import index
 from ipxeready.ending import ending
 from ipxeready.errors import Unavailable
 from ipxeready.jobs.watch import JobWatch, Watch
+from ipxeready.said import said
 from ipxeready.storage.jobs import Running
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class Task:
     def drop(self) -> None:
         """End it before its turn."""
         with self.held:
-            self.running.cancel("cancelled before its turn: nothing was done")
+            self.running.cancel(said("cancelled before its turn: nothing was done"))
 
 
 class Runner:
@@ -78,7 +79,10 @@ class Runner:
         with self._guard:
             if len(self._waiting) >= MOST_WAITING:
                 raise Unavailable(
-                    f"{MOST_WAITING} jobs wait for their turn already; try again when some have ended",
+                    said(
+                        "{most} jobs wait for their turn already; try again when some have ended",
+                        most=MOST_WAITING,
+                    ),
                     retry_after=30,
                     code="job.queue",
                 )

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 from ipxeready.storage.jobs import ENDED, STATES, Job, JobStore
 
 
@@ -35,7 +36,9 @@ def jobs(
     """The jobs, newest first; with these only, if given."""
     actor.require(VIEWER)
     if state is not None and state not in STATES:
-        raise Invalid(f"must be one of {', '.join(STATES)}", field="state")
+        raise Invalid(
+            said("must be one of {choices}", choices=", ".join(STATES)), field="state"
+        )
     return [
         job
         for job in store().all()

@@ -20,6 +20,7 @@ from ipxeready.jobs import kinds
 from ipxeready.jobs.runner import Task, runner
 from ipxeready.jobs.selectors import store
 from ipxeready.jobs.watch import JobWatch, Progress, Watch
+from ipxeready.said import said
 from ipxeready.storage.inflight import claim
 from ipxeready.storage.jobs import ENDED, ITEMS, Cancelled, Job, LeftOpen, Running
 
@@ -137,7 +138,7 @@ def _turn(key: str) -> Iterator[None]:
                 yield
                 return
         if time.monotonic() > end:
-            raise Unavailable("the same request is being looked at; try again")
+            raise Unavailable(said("the same request is being looked at; try again"))
         time.sleep(_LOOK)
 
 
@@ -157,7 +158,12 @@ def job_cancel(*, actor: Actor, job_id: str) -> Job:
     job = store().get(job_id)
     if job.state in ENDED:
         raise Conflict(
-            f"job {job.id} has ended already: it is {job.state}", code="job.ended"
+            said(
+                "job {job} has ended already: it is {state}",
+                job=job.id,
+                state=job.state,
+            ),
+            code="job.ended",
         )
     job = store().cancel(job.id)
     about = {name: job.about[name] for name in _AUDITED if job.about.get(name)}
@@ -171,7 +177,10 @@ def refusal_of(job: Job) -> tuple[str | None, str]:
     if not isinstance(detail, dict) or not detail:
         return None, str(detail or "")
     if set(detail) == {"agent", "error"}:
-        return None, f"node {detail['agent']}: {detail['error']}"
+        words = said(
+            "node {agent}: {error}", agent=detail["agent"], error=detail["error"]
+        )
+        return None, words
     name, texts = next(iter(detail.items()))
     return str(name), " ".join(map(str, texts)) if isinstance(texts, list) else str(
         texts

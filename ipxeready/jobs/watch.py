@@ -9,6 +9,7 @@ from typing import Any
 
 from ipxeready.ending import ending
 from ipxeready.errors import Conflict
+from ipxeready.said import said
 from ipxeready.storage.jobs import Cancelled, LeftOpen, Running
 
 #: Told of each step: how much is done, and of how much if that is known.
@@ -83,13 +84,15 @@ class JobWatch(Watch):
 
 def cancelled_with(result: Any, left: int) -> Cancelled:
     """The end of work that was cancelled with parts of it not begun; `result` tells of all of them."""
-    return Cancelled(f"cancelled: {left} not tried", extra={"result": result})
+    return Cancelled(
+        said("cancelled: {left} not tried", left=left), extra={"result": result}
+    )
 
 
 def cancelled_before() -> Conflict:
     """What is said of a part that was not begun when its job was cancelled."""
     return Conflict(
-        "cancelled: not tried", code=Cancelled.default_code, extra={"sent": False}
+        said("cancelled: not tried"), code=Cancelled.default_code, extra={"sent": False}
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ipxeready.errors import Conflict as ConflictError
 from ipxeready.errors import NotFound
+from ipxeready.said import said
 from ipxeready.storage import hostsread, hoststokens
 from ipxeready.storage.hostnames import check_hostname
 from ipxeready.storage.hostsline import ParsedLine, parse_line
@@ -166,7 +167,12 @@ class HostsText:
         old_mac, new_mac = normalize_mac(old_mac), normalize_mac(new_mac)
         target = [at for at in self._holders(hostname) if old_mac in self._macs(at)]
         if not target:
-            raise NotFound(f"no line binds {old_mac} to {hostname}.", field="mac")
+            raise NotFound(
+                said(
+                    "no line binds {mac} to {hostname}.", mac=old_mac, hostname=hostname
+                ),
+                field="mac",
+            )
         if old_mac == new_mac:
             return []
         others = [at for at in self._by_mac.get(new_mac, ()) if at != target[-1]]
@@ -194,7 +200,10 @@ class HostsText:
         new = check_hostname(new)
         mine = self._holders(old.lower())
         if not mine:
-            raise NotFound(f"no line has the hostname {old}.", field="hostname")
+            raise NotFound(
+                said("no line has the hostname {hostname}.", hostname=old),
+                field="hostname",
+            )
         self._refuse_taken(new, [at for at in self._holders(new) if at not in mine])
         before = [self._line(at) for at in mine]
         edited = [self._renamed(at, new) for at in mine]

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ipxeready.errors import Invalid
+from ipxeready.said import joined, said
 from ipxeready.storage.hostnames import hostname_fault
 from ipxeready.storage.hostsfields import (
     META,
@@ -70,8 +71,11 @@ def parse_line(raw: bytes) -> ParsedLine:
         return first
     return ParsedLine(
         "unmanaged",
-        problem=f"longer than {CHUNK} bytes: dnsmasq reads the rest as lines of its own. "
-        "Shorten the line.",
+        problem=said(
+            "longer than {count} bytes: dnsmasq reads the rest as lines of its own. Shorten "
+            "the line.",
+            count=CHUNK,
+        ),
     )
 
 
@@ -139,7 +143,7 @@ def _unquote(raw: bytes) -> tuple[bytearray, list[int], int] | None:
 def _parse(raw: bytes) -> ParsedLine:
     fields = tokens(raw)
     if fields is None:
-        return _invalid(raw, "a quote is not closed")
+        return _invalid(raw, said("a quote is not closed"))
     if not fields:
         return ParsedLine("comment" if b"#" in raw else "blank")
     macs: list[str] = []
@@ -157,27 +161,38 @@ def _parse(raw: bytes) -> ParsedLine:
                 if text[3:4] == b"*":
                     continue
                 if b":" in text[3:] and hardware(text[3:], CHUNK) is None:
-                    return _invalid(raw, f"`{show(text)}` is not a client id")
-                others.append("by a client id")
+                    return _invalid(
+                        raw, said("`{text}` is not a client id", text=show(text))
+                    )
+                others.append(said("by a client id"))
             elif text[:4] in (b"set:", b"net:"):
                 tags.append(show(text[4:]))
             elif text[:4] == b"tag:":
-                notes.append(f"only for machines with the tag `{show(text[4:])}`")
+                notes.append(
+                    said("only for machines with the tag `{tag}`", tag=show(text[4:]))
+                )
             elif text[:1] == b"[" and text[-1:] == b"]":
                 if ipv6_fault(text):
-                    return _invalid(raw, f"`{show(text)}` is not an IPv6 address")
+                    return _invalid(
+                        raw, said("`{text}` is not an IPv6 address", text=show(text))
+                    )
                 only_ipv6 = True
             elif (address := hardware(text)) is None:
-                return _invalid(raw, f"`{show(text)}` is not a MAC address")
+                return _invalid(
+                    raw, said("`{text}` is not a MAC address", text=show(text))
+                )
             elif mac := address.mac:
                 if mac not in macs:
                     macs.append(mac)
             elif None in address.octets:
-                others.append(f"by the wildcard `{show(text)}`")
+                others.append(said("by the wildcard `{text}`", text=show(text)))
             else:
                 strange.append(
-                    f"`{show(text)}` matches no machine: only 6-byte addresses of "
-                    "Ethernet cards count"
+                    said(
+                        "`{text}` matches no machine: only 6-byte addresses of Ethernet cards "
+                        "count",
+                        text=show(text),
+                    )
                 )
         elif ip := ipv4(text):
             ips.append(ip)
@@ -191,25 +206,30 @@ def _parse(raw: bytes) -> ParsedLine:
         else:
             name = offered_name(text)
             if name is None:
-                return _invalid(raw, f"`{show(text)}` is not a hostname")
+                return _invalid(
+                    raw, said("`{text}` is not a hostname", text=show(text))
+                )
             names.append((text, name))
     hostname = names[-1][1] or None if names else None
     if only_ipv6 and not ips and macs:
         macs = []
-        strange.append("has only an IPv6 address, so it counts for DHCPv6 only")
+        strange.append(said("has only an IPv6 address, so it counts for DHCPv6 only"))
     if refused:
-        notes.insert(0, "DHCP refused: dnsmasq ignores this machine, by `ignore`")
+        notes.insert(0, said("DHCP refused: dnsmasq ignores this machine, by `ignore`"))
     elif not hostname and macs:
         notes.insert(0, _no_hostname(names, times))
     elif not macs and not strange:
         notes.insert(0, _no_mac([*(text for text, _ in names), *times], others))
     notes += strange
-    notes += [f"{mac} {bad[1]}" for mac in macs if (bad := fault(mac))]
+    notes += [joined(" ", mac, bad[1]) for mac in macs if (bad := fault(mac))]
     notes += _name_notes(names, hostname)
     if tags:
         notes.append(
-            f"sets the tag `{tags[0]}`: dnsmasq 2.90 aborts at a reload after this "
-            "machine has asked for an address. Set the tag in dnsmasq.conf instead"
+            said(
+                "sets the tag `{tag}`: dnsmasq 2.90 aborts at a reload after this machine has "
+                "asked for an address. Set the tag in dnsmasq.conf instead",
+                tag=tags[0],
+            )
         )
     kind = "unmanaged" if not macs else "refused" if refused else "entry"
     return ParsedLine(
@@ -218,18 +238,23 @@ def _parse(raw: bytes) -> ParsedLine:
         hostname,
         ips[-1] if ips else None,
         tuple(tags),
-        "; ".join(notes) or None,
+        joined("; ", *notes) or None,
         tuple(ips),
     )
 
 
 def _no_hostname(names: list[tuple[bytes, str]], times: list[bytes]) -> str:
     if names:
-        return f"no hostname: `{show(names[-1][0])}` has nothing before its first dot"
+        return said(
+            "no hostname: `{name}` has nothing before its first dot",
+            name=show(names[-1][0]),
+        )
     if times:
-        listed = " and ".join(f"`{show(text)}`" for text in times)
-        return f"no hostname: {listed} {'is a lease time' if len(times) == 1 else 'are lease times'}"
-    return "no hostname on this line"
+        listed = [f"`{show(text)}`" for text in times]
+        if len(listed) == 1:
+            return said("no hostname: {text} is a lease time", text=listed[0])
+        return said("no hostname: {texts} are lease times", texts=" and ".join(listed))
+    return said("no hostname on this line")
 
 
 def _no_mac(candidates: list[bytes], others: list[str]) -> str:
@@ -238,23 +263,35 @@ def _no_mac(candidates: list[bytes], others: list[str]) -> str:
             mac = normalize_mac(unhide(text).decode("ascii"))
         except (Invalid, UnicodeError):
             continue
-        return f"`{show(text)}` is no MAC address to dnsmasq. Write {mac}"
+        return said(
+            "`{text}` is no MAC address to dnsmasq. Write {mac}",
+            text=show(text),
+            mac=mac,
+        )
     if others:
-        return f"not one machine's line: it matches {others[0]}"
-    return "no MAC address on this line"
+        return said("not one machine's line: it matches {what}", what=others[0])
+    return said("no MAC address on this line")
 
 
 def _name_notes(names: list[tuple[bytes, str]], hostname: str | None) -> list[str]:
-    notes = [
-        f"`{show(text)}` is no IP address" for text, _ in names if _LIKE_IP.match(text)
+    notes: list[str] = [
+        said("`{text}` is no IP address", text=show(text))
+        for text, _ in names
+        if _LIKE_IP.match(text)
     ]
     if len(names) > len(notes) + 1:
-        notes.append(f"several names: dnsmasq takes the last, `{hostname or ''}`")
+        notes.append(
+            said("several names: dnsmasq takes the last, `{name}`", name=hostname or "")
+        )
     if hostname:
         if not (last := names[-1][0]).isascii():
             notes.append(
-                f"`{show(last)}` is handed out as `{hostname}`, or not at all where "
-                "dnsmasq runs without a UTF-8 locale"
+                said(
+                    "`{text}` is handed out as `{name}`, or not at all where dnsmasq runs "
+                    "without a UTF-8 locale",
+                    text=show(last),
+                    name=hostname,
+                )
             )
         if rule := hostname_fault(hostname):
             notes.append(f"`{hostname}` {rule.rstrip('.')}")
@@ -263,9 +300,11 @@ def _name_notes(names: list[tuple[bytes, str]], hostname: str | None) -> list[st
 
 def _invalid(raw: bytes, reason: str) -> ParsedLine:
     if raw.startswith(BOM):
-        reason = "a byte order mark (BOM) stands before it"
+        reason = said("a byte order mark (BOM) stands before it")
     elif b"\r" in raw.rstrip(b"\r\n"):
-        reason = "line ends are a bare CR, so this is one long line to dnsmasq"
+        reason = said("line ends are a bare CR, so this is one long line to dnsmasq")
     elif raw.lstrip().startswith(b"dhcp-host="):
-        reason = "`dhcp-host=` does not belong into this file"
-    return ParsedLine("invalid", problem=f"{reason}; dnsmasq drops this line")
+        reason = said("`dhcp-host=` does not belong into this file")
+    return ParsedLine(
+        "invalid", problem=said("{reason}; dnsmasq drops this line", reason=reason)
+    )

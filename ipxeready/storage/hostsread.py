@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ipxeready.said import said
 from ipxeready.storage.hostsline import ParsedLine, parse_line
 
 
@@ -99,8 +100,10 @@ def conflicts(lines: Iterable[HostsLine]) -> list[Conflict]:
                 "mac-twice",
                 mac,
                 found,
-                f"the last one counts ({found[-1].hostname or 'no name'}). "
-                "Remove the others",
+                said(
+                    "the last one counts ({hostname}). Remove the others",
+                    hostname=found[-1].hostname or said("no name"),
+                ),
             )
             for mac, found in by_mac.items()
             if len(found) > 1
@@ -110,8 +113,11 @@ def conflicts(lines: Iterable[HostsLine]) -> list[Conflict]:
                 "ip-twice",
                 ip,
                 found,
-                f"dnsmasq keeps line {found[0].number} and drops the others whole. "
-                "Give each its own address",
+                said(
+                    "dnsmasq keeps line {line} and drops the others whole. Give each its own "
+                    "address",
+                    line=found[0].number,
+                ),
             )
             for ip, found in by_ip.items()
             if len(found) > 1
@@ -125,8 +131,10 @@ def _hostnames(by_name: dict[str, list[HostsLine]]) -> list[Conflict]:
             "hostname-twice",
             name,
             found,
-            "several machines get this name and would write one disk. "
-            "Leave it to one of them",
+            said(
+                "several machines get this name and would write one disk. Leave it to one of "
+                "them"
+            ),
         )
         for name, found in by_name.items()
         # Twice the same machine is no danger; that the MAC is there twice is said elsewhere.
@@ -137,4 +145,7 @@ def _hostnames(by_name: dict[str, list[HostsLine]]) -> list[Conflict]:
 def _conflict(kind: str, value: str, lines: list[HostsLine], what: str) -> Conflict:
     numbers = tuple(line.number for line in lines)
     listed = ", ".join(map(str, numbers))
-    return Conflict(kind, value, numbers, f"{value} is on lines {listed}: {what}.")
+    words = said(
+        "{value} is on lines {lines}: {what}.", value=value, lines=listed, what=what
+    )
+    return Conflict(kind, value, numbers, words)

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 
 #: What a disk may boot; also the middle part of its image's file name.
 OSES = ("windows", "ubuntu", "debian", "centos", "esxi")
@@ -47,8 +48,14 @@ class TargetName(NamedTuple):
 
 def _too_long(iqn: str, field: str) -> Invalid:
     return Invalid(
-        f"{field} {iqn!r} has {len(iqn.encode())} bytes; iSCSI names have at most "
-        f"{MAX_IQN}. Use a shorter hostname or a shorter IPXE_IQN_BASE.",
+        said(
+            "{field} {iqn} has {count} bytes; iSCSI names have at most {most}. Use a "
+            "shorter hostname or a shorter IPXE_IQN_BASE.",
+            field=field,
+            iqn=repr(iqn),
+            count=len(iqn.encode()),
+            most=MAX_IQN,
+        ),
         code="iqn.too_long",
         field=field,
     )
@@ -62,9 +69,13 @@ def check_base_iqn(text: str, *, field: str = "base_iqn") -> str:
     """
     if not _BASE.fullmatch(text):
         raise Invalid(
-            f"{field} {text!r} is not a base IQN: write iqn.YYYY-MM.<domain reversed>, "
-            "like iqn.2026-07.com.controller (a month from 01 to 12, two parts or more "
-            "after the date, lower-case letters, digits, hyphens, no colon at the end).",
+            said(
+                "{field} {text} is not a base IQN: write iqn.YYYY-MM.<domain reversed>, like "
+                "iqn.2026-07.com.controller (a month from 01 to 12, two parts or more after "
+                "the date, lower-case letters, digits, hyphens, no colon at the end).",
+                field=field,
+                text=repr(text),
+            ),
             code="iqn.base",
             field=field,
         )
@@ -79,8 +90,12 @@ def check_iqn(text: str, *, field: str = "iqn") -> str:
     # The Kelvin sign, which is no ASCII, becomes a k.
     if not text.isascii() or not _BASE.fullmatch(iqn):
         raise Invalid(
-            f"{field} {text!r} is not a target name: write iqn.YYYY-MM.<domain reversed>:<name> "
-            "with letters, digits, dots, hyphens and colons only.",
+            said(
+                "{field} {text} is not a target name: write iqn.YYYY-MM.<domain "
+                "reversed>:<name> with letters, digits, dots, hyphens and colons only.",
+                field=field,
+                text=repr(text),
+            ),
             code="iqn.malformed",
             field=field,
         )
@@ -94,8 +109,12 @@ def check_name(text: str, *, field: str = "name") -> str:
     name = text.lower()
     if not text.isascii() or not _NAME.fullmatch(name):
         raise Invalid(
-            f"{field} {text!r} cannot be part of a target name: use letters, digits, dots and "
-            "inner hyphens (no underscore, comma, space or separator).",
+            said(
+                "{field} {text} cannot be part of a target name: use letters, digits, dots "
+                "and inner hyphens (no underscore, comma, space or separator).",
+                field=field,
+                text=repr(text),
+            ),
             code="iqn.name",
             field=field,
         )
@@ -106,7 +125,11 @@ def _hostname(text: str) -> str:
     hostname = text.lower()
     if not _HOSTNAME.fullmatch(hostname):
         raise Invalid(
-            f"hostname {text!r} is not one DNS label: 1 to 63 letters, digits and inner hyphens.",
+            said(
+                "hostname {text} is not one DNS label: 1 to 63 letters, digits and inner "
+                "hyphens.",
+                text=repr(text),
+            ),
             code="hostname.malformed",
             field="hostname",
         )
@@ -117,7 +140,11 @@ def _os(text: str) -> str:
     os = text.lower()
     if os not in OSES:
         raise Invalid(
-            f"os {text!r} is not one of {', '.join(OSES)}.",
+            said(
+                "os {text} is not one of {choices}.",
+                text=repr(text),
+                choices=", ".join(OSES),
+            ),
             code="os.unknown",
             field="os",
         )
@@ -167,8 +194,13 @@ def split_target(iqn: str, base: str, *, field: str = "iqn") -> TargetName:
     prefix = f"{base}:"
     if not whole.startswith(prefix) or not _NAME.fullmatch(whole[len(prefix) :]):
         raise Invalid(
-            f"{field} {iqn!r} lies outside this node's base: it must be {base}:<name>. "
-            "Compare IPXE_IQN_BASE of the node and of the control plane.",
+            said(
+                "{field} {iqn} lies outside this node's base: it must be {base}:<name>. "
+                "Compare IPXE_IQN_BASE of the node and of the control plane.",
+                field=field,
+                iqn=repr(iqn),
+                base=base,
+            ),
             code="iqn.outside_base",
             field=field,
         )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ipxeready.errors import ApplicationError, NotFound, Unavailable
+from ipxeready.said import said
 from ipxeready.storage import atomic
 from ipxeready.storage.fingerprint import read_regular
 from ipxeready.storage.inflight import claim
@@ -110,7 +111,9 @@ class JobStore:
         """The job of that id, or NotFound."""
         job = self._read(self._path(job_id)) if _ID.fullmatch(job_id) else None
         if job is None:
-            raise NotFound(f"there is no job {job_id!r}.", code="job.missing")
+            raise NotFound(
+                said("there is no job {job}.", job=repr(job_id)), code="job.missing"
+            )
         return job
 
     def all(self) -> list[Job]:
@@ -162,7 +165,10 @@ class JobStore:
         ) as running:
             if not running.show():
                 raise Unavailable(
-                    f"{self.folder} takes no file, so nothing was begun; look at the disk.",
+                    said(
+                        "{folder} takes no file, so nothing was begun; look at the disk.",
+                        folder=self.folder,
+                    ),
                     code="job.write",
                 )
             yield running
@@ -391,7 +397,7 @@ class Running:
     def check(self) -> None:
         """Raise Cancelled when somebody asked for the end."""
         if self.cancelled():
-            raise Cancelled(f"job {self.job.id} was cancelled.")
+            raise Cancelled(said("job {job} was cancelled.", job=self.job.id))
 
     def cancelled(self) -> bool:
         """Whether somebody asked for the end."""
@@ -430,7 +436,10 @@ class Running:
         except ApplicationError as error:
             self.fail(status=error.status, detail=error.detail())
         except BaseException as error:
-            self.fail(status=500, detail=f"internal error: {type(error).__name__}")
+            self.fail(
+                status=500,
+                detail=said("internal error: {name}", name=type(error).__name__),
+            )
             raise
         else:
             self.finish(result)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any
 
+from ipxeready.said import said
 from ipxeready.storage import jsonl
 from ipxeready.storage.broken import FileBroken
 from ipxeready.storage.yamledit import same
@@ -29,12 +30,14 @@ class JsonText:
         except (ValueError, RecursionError) as error:
             raise FileBroken(str(error), 1, 1) from None
         if not isinstance(value, dict):
-            raise FileBroken("the file must hold one JSON object", 1, 1)
+            raise FileBroken(said("the file must hold one JSON object"), 1, 1)
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             half = ascii(error.object[error.start])
-            raise FileBroken(f"{half} is half a character", 1, 1) from None
+            raise FileBroken(
+                said("{half} is half a character", half=half), 1, 1
+            ) from None
         self._values = value
 
     def entries(self) -> dict[str, Entry]:
@@ -94,6 +97,8 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     for key, value in pairs:
         if key in seen:
-            raise FileBroken(f"the key {key!r} stands twice; remove one", 1, 1)
+            raise FileBroken(
+                said("the key {key} stands twice; remove one", key=repr(key)), 1, 1
+            )
         seen[key] = value
     return seen

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ipxeready.errors import Unavailable
+from ipxeready.said import said
 
 
 class StateLock:
@@ -122,14 +123,21 @@ class StateLock:
             got = self.acquire(what, timeout)
         except OSError as error:
             raise Unavailable(
-                f"the lock {self.path} cannot be taken: {error.strerror or error}. Nothing was "
-                "changed; make the folder writable or make room, then try again.",
+                said(
+                    "the lock {path} cannot be taken: {error}. Nothing was changed; make the "
+                    "folder writable or make room, then try again.",
+                    path=self.path,
+                    error=error.strerror or error,
+                ),
                 code="state.unwritable",
             ) from error
         if not got:
             raise Unavailable(
-                f"the state folder is busy: held by {self.holder()}. "
-                "Nothing was changed; try again in a moment.",
+                said(
+                    "the state folder is busy: held by {holder}. Nothing was changed; try again "
+                    "in a moment.",
+                    holder=self.holder(),
+                ),
                 code="state.busy",
             )
         try:

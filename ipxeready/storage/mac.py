@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 
 #: White space, and the `+` that a form-encoded space becomes when nobody decodes it.
 _AROUND = " \t\r\n\v\f+"
@@ -15,7 +16,8 @@ _SHAPES = (
     re.compile(r"(?:[0-9a-f]{2})+"),
 )
 _CANONICAL = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
-_EXAMPLE = "Write it as 00:0c:29:b9:8b:2d."
+_EXAMPLE = "00:0c:29:b9:8b:2d"
+_NO_MAC = said("is not a MAC address. Write it as {example}.", example=_EXAMPLE)
 
 
 def shown(text: object, limit: int = 60) -> str:
@@ -32,11 +34,11 @@ def from_octets(octets: bytes) -> str:
 def fault(mac: str) -> tuple[str, str] | None:
     """Code and reason why no card may own the (normalised) `mac`, or None."""
     if mac == "00:00:00:00:00:00":
-        return "mac.zero", "is all zero: the network card reports no address"
+        return "mac.zero", said("is all zero: the network card reports no address")
     if mac == "ff:ff:ff:ff:ff:ff":
-        return "mac.broadcast", "is the broadcast address, not that of one card"
+        return "mac.broadcast", said("is the broadcast address, not that of one card")
     if int(mac[:2], 16) & 1:
-        return "mac.multicast", (
+        return "mac.multicast", said(
             "is a multicast (group) address: the low bit of its first byte is set"
         )
     return None
@@ -49,32 +51,45 @@ def normalize_mac(text: str) -> str:
     cut to six bytes, as two machines would then share one.
     """
     if not isinstance(text, str) or len(text) > 200:
-        raise _invalid("mac.malformed", text, f"is not a MAC address. {_EXAMPLE}")
+        raise _invalid("mac.malformed", text, _NO_MAC)
     stripped = text.strip(_AROUND)
     lowered = stripped.lower() if stripped.isascii() else ""
     if not _CANONICAL.fullmatch(lowered):
         if not any(shape.fullmatch(lowered) for shape in _SHAPES):
-            raise _invalid("mac.malformed", text, f"is not a MAC address. {_EXAMPLE}")
+            raise _invalid("mac.malformed", text, _NO_MAC)
         octets = bytes.fromhex(re.sub(r"[.:-]", "", lowered))
         if len(octets) > 6:
             raise _invalid(
                 "mac.length",
                 text,
-                f"has {len(octets)} bytes; only 6-byte addresses can be used. "
-                "Give the address of an Ethernet card.",
+                said(
+                    "has {count} bytes; only 6-byte addresses can be used. Give the address of "
+                    "an Ethernet card.",
+                    count=len(octets),
+                ),
             )
         if len(octets) < 6:
             raise _invalid(
                 "mac.malformed",
                 text,
-                f"has {len(octets)} bytes; a MAC address has 6. {_EXAMPLE}",
+                said(
+                    "has {count} bytes; a MAC address has 6. Write it as {example}.",
+                    count=len(octets),
+                    example=_EXAMPLE,
+                ),
             )
         lowered = from_octets(octets)
     if bad := fault(lowered):
         code, reason = bad
-        raise _invalid(code, text, f"{reason}. Give the card's own address.")
+        raise _invalid(
+            code, text, said("{reason}. Give the card's own address.", reason=reason)
+        )
     return lowered
 
 
 def _invalid(code: str, text: object, reason: str) -> Invalid:
-    return Invalid(f"mac: {shown(text)} {reason}", code=code, field="mac")
+    return Invalid(
+        said("mac: {mac} {reason}", mac=shown(text), reason=reason),
+        code=code,
+        field="mac",
+    )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ipxeready.errors import NotFound
+from ipxeready.said import said
 
 #: The years 1 to 9999, a day short at both ends for the sake of time zones: a stamp may lie far outside.
 _TIMES = (-62_135_510_400, 253_402_214_400)
@@ -50,7 +51,11 @@ def list_folder(root: Path, path: str, *, undecodable: bool = False) -> list[Ent
     try:
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
             raise NotFound(
-                f"{path[:200]!r} is a file; GET /file/{path[:200]} fetches it"
+                said(
+                    "{path} is a file; GET /file/{name} fetches it",
+                    path=repr(path[:200]),
+                    name=path[:200],
+                )
             )
         entries: list[Entry] = []
         with os.scandir(fd) as found:
@@ -89,7 +94,9 @@ def _sayable(name: str) -> bool:
 
 
 def _missing(path: str) -> NotFound:
-    return NotFound(f"there is no {path[:200]!r} in the public directory")
+    return NotFound(
+        said("there is no {path} in the public directory", path=repr(path[:200]))
+    )
 
 
 def _open(root: Path, path: str) -> int:

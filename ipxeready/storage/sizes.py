@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 from ipxeready.storage.mac import shown
 
 SECTOR = 512
@@ -28,19 +29,33 @@ def parse_size(value: object, *, field: str = "size", limit: int = MAX_SIZE) -> 
         size = int(match[1]) * _UNITS[match[2]]
     else:
         raise Invalid(
-            f"{field} {shown(value)} is not a size: write 40G, 512M, 1T or a number of bytes.",
+            said(
+                "{field} {text} is not a size: write 40G, 512M, 1T or a number of bytes.",
+                field=field,
+                text=shown(value),
+            ),
             code="size.malformed",
             field=field,
         )
     if size <= 0 or size % SECTOR:
         raise Invalid(
-            f"{field} {shown(value)} must be more than 0 and a multiple of {SECTOR} bytes.",
+            said(
+                "{field} {text} must be more than 0 and a multiple of {sector} bytes.",
+                field=field,
+                text=shown(value),
+                sector=SECTOR,
+            ),
             code="size.rule",
             field=field,
         )
     if size > limit:
         raise Invalid(
-            f"{field} {shown(value)} is above this node's limit of {format_size(limit)}.",
+            said(
+                "{field} {text} is above this node's limit of {limit}.",
+                field=field,
+                text=shown(value),
+                limit=format_size(limit),
+            ),
             code="size.limit",
             field=field,
         )

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import yaml
 
+from ipxeready.said import said
 from ipxeready.storage.broken import FileBroken
 
 _TAG = "tag:yaml.org,2002:"
@@ -118,7 +119,10 @@ def decode(content: bytes) -> str:
         line = before.count(b"\n") + 1
         column = error.start - (before.rfind(b"\n") + 1) + 1
         raise FileBroken(
-            f"the byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8",
+            said(
+                "the byte 0x{byte} is not UTF-8; save the file as UTF-8",
+                byte=f"{content[error.start]:02x}",
+            ),
             line,
             column,
         ) from None
@@ -136,7 +140,10 @@ def broken(error: yaml.YAMLError, text: str, first_line: int = 1) -> FileBroken:
             "utf-8", "ignore"
         )
         return FileBroken(
-            f"the character U+{int(error.character):04X} is not allowed in YAML; remove it",
+            said(
+                "the character U+{code} is not allowed in YAML; remove it",
+                code=f"{int(error.character):04X}",
+            ),
             before.count("\n") + first_line,
             len(before) - (before.rfind("\n") + 1) + 1,
         )
@@ -145,7 +152,11 @@ def broken(error: yaml.YAMLError, text: str, first_line: int = 1) -> FileBroken:
     tab = _tab_near(text, line)
     if tab:
         return FileBroken(
-            f"tab at line {tab[0] + first_line}, column {tab[1] + 1}, use spaces",
+            said(
+                "tab at line {line}, column {column}, use spaces",
+                line=tab[0] + first_line,
+                column=tab[1] + 1,
+            ),
             tab[0] + first_line,
             tab[1] + 1,
         )
@@ -192,7 +203,11 @@ def _refuse_tabs(text: str, first_line: int) -> None:
         if comment is None:
             number = text.count("\n", 0, at) + first_line
             raise FileBroken(
-                f"tab at line {number}, column {at - line + 1}, use spaces",
+                said(
+                    "tab at line {line}, column {column}, use spaces",
+                    line=number,
+                    column=at - line + 1,
+                ),
                 number,
                 at - line + 1,
             )
@@ -212,7 +227,7 @@ def load(text: str, first_line: int = 1) -> Any:
     except yaml.YAMLError as error:
         raise broken(error, text, first_line) from None
     except RecursionError:
-        raise FileBroken("nested too deeply", first_line) from None
+        raise FileBroken(said("nested too deeply"), first_line) from None
 
 
 def compose(text: str) -> yaml.Node | None:
@@ -226,7 +241,7 @@ def compose(text: str) -> yaml.Node | None:
     except yaml.YAMLError as error:
         raise broken(error, text) from None
     except RecursionError:
-        raise FileBroken("nested too deeply", 1) from None
+        raise FileBroken(said("nested too deeply"), 1) from None
 
 
 def marks(text: str) -> list[int]:

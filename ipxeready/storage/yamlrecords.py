@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from ipxeready.said import said
 from ipxeready.storage import yamledit, yamlload, yamlsplit
 from ipxeready.storage.broken import FileBroken, RecordBroken
 from ipxeready.storage.yamlsplit import Part
@@ -73,12 +74,14 @@ class YamlText:
             return
         if not isinstance(node, yaml.MappingNode):
             raise FileBroken(
-                f"the file must be a mapping with the key `{self.top}`", 1, 1
+                said("the file must be a mapping with the key `{top}`", top=self.top),
+                1,
+                1,
             )
         if self.top not in value:
             first = node.value[0][0] if node.value else node
             raise FileBroken(
-                f"the top-level key `{self.top}:` is missing",
+                said("the top-level key `{top}:` is missing", top=self.top),
                 first.start_mark.line + 1,
                 first.start_mark.column + 1,
             )
@@ -88,7 +91,7 @@ class YamlText:
             records = {}
         if not isinstance(records, dict):
             raise FileBroken(
-                f"`{self.top}:` must hold a mapping of records",
+                said("`{top}:` must hold a mapping of records", top=self.top),
                 where.start_mark.line + 1,
                 where.start_mark.column + 1,
             )
@@ -145,7 +148,9 @@ class YamlText:
         if found is None:
             return {}
         if not isinstance(found, dict):
-            raise RecordBroken(f"{key}: a record must be a mapping of fields", line)
+            raise RecordBroken(
+                said("{key}: a record must be a mapping of fields", key=key), line
+            )
         return found
 
     def _part(self, key: str) -> Part | None:
@@ -361,7 +366,7 @@ class YamlText:
 def _parse(part: Part) -> Any:
     value = yamlsplit.parsed(part)
     if value is None:
-        raise FileBroken(f"{part.key}: not one record", part.line)
+        raise FileBroken(said("{key}: not one record", key=part.key), part.line)
     return value[part.key or ""]
 
 
@@ -377,6 +382,10 @@ def _end(parts: list[Part]) -> int:
 
 def _uneditable(key: str, why: str) -> RecordBroken:
     return RecordBroken(
-        f"{key}: this record cannot be changed without losing text ({why}); "
-        "write it out plainly by hand first"
+        said(
+            "{key}: this record cannot be changed without losing text ({why}); write it "
+            "out plainly by hand first",
+            key=key,
+            why=why,
+        )
     )

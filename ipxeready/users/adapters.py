@@ -13,6 +13,7 @@ from ipxeready.actors import ROLES
 from ipxeready.errors import Invalid
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import YamlSource
+from ipxeready.said import said
 from ipxeready.storage.broken import RecordBroken
 from ipxeready.storage.paths import Layout
 from ipxeready.users.models import Operator, Token
@@ -47,26 +48,41 @@ def tokens_from(key: str, data: dict[str, Any]) -> list[Token]:
     if tokens is None:
         return []
     if not isinstance(tokens, dict):
-        raise RecordBroken(f"tokens of {key}: must be a mapping by id")
+        raise RecordBroken(said("tokens of {key}: must be a mapping by id", key=key))
     return [_token(key, str(token_id), each) for token_id, each in tokens.items()]
 
 
 def _token(owner: str, token_id: str, data: Any) -> Token:
     where = f"token {token_id} of {owner}"
     if not isinstance(data, dict):
-        raise RecordBroken(f"{where}: must have name, role and sha256")
+        raise RecordBroken(
+            said("{where}: must have name, role and sha256", where=where)
+        )
     if not _TOKEN_ID.fullmatch(token_id):
         raise RecordBroken(
-            f"{where}: the id must be 12 of 0-9, a-f, the first a letter"
+            said(
+                "{where}: the id must be 12 of 0-9, a-f, the first a letter",
+                where=where,
+            )
         )
     name, role, digest = data.get("name"), data.get("role"), data.get("sha256")
     if not isinstance(name, str) or not name:
-        raise RecordBroken(f"{where}: name must be a text")
+        raise RecordBroken(said("{where}: name must be a text", where=where))
     if role not in ROLES:
-        raise RecordBroken(f"{where}: role must be one of {', '.join(ROLES)}")
+        raise RecordBroken(
+            said(
+                "{where}: role must be one of {choices}",
+                where=where,
+                choices=", ".join(ROLES),
+            )
+        )
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         raise RecordBroken(
-            f"{where}: sha256 must be 64 of 0-9, a-f; make tokens with `manage.py token create`"
+            said(
+                "{where}: sha256 must be 64 of 0-9, a-f; make tokens with `manage.py token "
+                "create`",
+                where=where,
+            )
         )
     return Token(
         key=f"{owner}/{token_id}",
@@ -89,7 +105,11 @@ def _time(where: str, field: str, data: dict[str, Any]) -> datetime | None:
         found = datetime.fromisoformat(str(text))
     except ValueError:
         raise RecordBroken(
-            f"{where}: {field} must be a time such as 2027-01-31T12:00:00+08:00"
+            said(
+                "{where}: {field} must be a time such as 2027-01-31T12:00:00+08:00",
+                where=where,
+                field=field,
+            )
         ) from None
     return found if found.tzinfo else timezone.make_aware(found)
 
@@ -99,18 +119,36 @@ def operator_from(key: str, data: dict[str, Any]) -> Operator:
     try:
         name = check_username(key)
     except Invalid as error:
-        raise RecordBroken(f"the user name {key!r} {error.message}") from None
+        raise RecordBroken(
+            said("the user name {key} {error}", key=repr(key), error=error.message)
+        ) from None
     if name != key:
-        raise RecordBroken(f"the user name {key!r} must be in lower case: {name!r}")
+        raise RecordBroken(
+            said(
+                "the user name {key} must be in lower case: {name}",
+                key=repr(key),
+                name=repr(name),
+            )
+        )
     role = data.get("role")
     if role not in ROLES:
-        raise RecordBroken(f"role of {key}: must be one of {', '.join(ROLES)}")
+        raise RecordBroken(
+            said(
+                "role of {key}: must be one of {choices}",
+                key=key,
+                choices=", ".join(ROLES),
+            )
+        )
     active = data.get("active", True)
     if not isinstance(active, bool):
-        raise RecordBroken(f"active of {key}: must be true or false")
+        raise RecordBroken(said("active of {key}: must be true or false", key=key))
     if not is_password_hash(data.get("password")):
         raise RecordBroken(
-            f"password of {key}: must be a hash; set one with `manage.py user password {key}`"
+            said(
+                "password of {key}: must be a hash; set one with `manage.py user password "
+                "{key}`",
+                key=key,
+            )
         )
     nonce = data.get("nonce", "")
     return Operator(

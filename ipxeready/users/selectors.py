@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 
 from ipxeready.actors import ADMINISTRATOR
 from ipxeready.errors import NotFound
+from ipxeready.said import said
 from ipxeready.users.models import Operator, Token
 
 
@@ -18,7 +19,7 @@ def user_get(username: str) -> Operator:
     """The person with this name; NotFound when there is none."""
     found = Operator.objects.filter(pk=username).first()
     if found is None:
-        raise NotFound(f"there is no user {username}")
+        raise NotFound(said("there is no user {username}", username=username))
     return found
 
 
@@ -32,7 +33,7 @@ def token_get(token_id: str) -> Token:
     """The token with this id; NotFound when there is none."""
     found = Token.objects.filter(token_id=token_id).first()
     if found is None:
-        raise NotFound(f"there is no token {token_id[:63]!r}")
+        raise NotFound(said("there is no token {token}", token=repr(token_id[:63])))
     return found
 
 

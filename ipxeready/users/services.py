@@ -16,6 +16,7 @@ from django.core.exceptions import ValidationError
 from ipxeready import index
 from ipxeready.actors import ADMINISTRATOR, SYSTEM, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
+from ipxeready.said import said
 from ipxeready.storage import atomic
 from ipxeready.users import selectors, throttle
 from ipxeready.users.models import Operator
@@ -49,15 +50,18 @@ def first_password_holds(username: str) -> bool:
 def _existing(tx: Any, username: str) -> dict[str, Any]:
     record: dict[str, Any] | None = tx.yaml("users").get(username)
     if record is None:
-        raise NotFound(f"there is no user {username}")
+        raise NotFound(said("there is no user {username}", username=username))
     return record
 
 
 def _keep_an_administrator(username: str) -> None:
     if not selectors.other_administrators(username).exists():
         raise Conflict(
-            f"{username} is the only administrator who can log in; "
-            "make another one an administrator first"
+            said(
+                "{username} is the only administrator who can log in; make another one an "
+                "administrator first",
+                username=username,
+            )
         )
 
 
@@ -67,14 +71,16 @@ def user_create(*, actor: Actor, username: str, password: str, role: str) -> Ope
     name = check_username(username)
     if name in RESERVED:
         raise Invalid(
-            f"{name} is what the audit calls a caller who is no person",
+            said("{name} is what the audit calls a caller who is no person", name=name),
             field="username",
         )
     check_role(role)
     hashed = _hash(password, name)
     with index.writing(actor=actor, op="user.create") as tx:
         if tx.yaml("users").get(name) is not None:
-            raise Conflict(f"there is a user {name} already", field="username")
+            raise Conflict(
+                said("there is a user {name} already", name=name), field="username"
+            )
         tx.yaml("users").put(name, {"role": role, "password": hashed, "active": True})
         tx.log(op="user.create", status="ok", user_changed=name, role=role)
     return selectors.user_get(name)
@@ -143,7 +149,7 @@ def logins_unlock(*, actor: Actor, username: str = "", address: str = "") -> int
         try:
             address = str(ipaddress.ip_address(address))
         except ValueError:
-            raise Invalid("must be an IP address", field="address") from None
+            raise Invalid(said("must be an IP address"), field="address") from None
     gone = throttle.forget(username, address)
     index.append_log(
         actor=actor,

@@ -27,6 +27,7 @@ from ipxeready import index
 from ipxeready.actors import ADMINISTRATOR, ROLES, Actor, weaker
 from ipxeready.errors import Conflict, Forbidden, Invalid, NotFound
 from ipxeready.index import Transaction
+from ipxeready.said import said
 from ipxeready.users import selectors
 from ipxeready.users.models import Operator, Token
 from ipxeready.users.validators import check_role, check_token_name
@@ -75,7 +76,10 @@ def _allowed(actor: Actor, username: str) -> None:
         return
     if actor.name == username and actor.via:
         raise Forbidden(
-            f"{actor.via} may not make or revoke tokens; log in with your password"
+            said(
+                "{via} may not make or revoke tokens; log in with your password",
+                via=actor.via,
+            )
         )
     actor.require(ADMINISTRATOR)
 
@@ -94,7 +98,7 @@ def token_create(
     if role is not None:
         check_role(role)
     if days is not None and not 1 <= days <= LONGEST_DAYS:
-        raise Invalid(f"must be 1 to {LONGEST_DAYS}", field="days")
+        raise Invalid(said("must be 1 to {most}", most=LONGEST_DAYS), field="days")
     secret = secrets.token_urlsafe(32)
     # A letter first: YAML must never take it for a number.
     token_id = secrets.choice("abcdef") + secrets.token_hex(6)[:11]
@@ -104,16 +108,30 @@ def token_create(
         wanted = role or str(record.get("role"))
         if ROLES.index(wanted) > ROLES.index(str(record.get("role"))):
             raise Invalid(
-                f"{username} is {record.get('role')}: a token may not do more",
+                said(
+                    "{username} is {role}: a token may not do more",
+                    username=username,
+                    role=record.get("role"),
+                ),
                 field="role",
             )
         if any(each.get("name") == label for each in tokens.values()):
             raise Conflict(
-                f"{username} has a token {label} already; revoke it or take another name",
+                said(
+                    "{username} has a token {label} already; revoke it or take another name",
+                    username=username,
+                    label=label,
+                ),
                 field="name",
             )
         if len(tokens) >= MOST:
-            raise Conflict(f"{username} has {MOST} tokens; revoke one first")
+            raise Conflict(
+                said(
+                    "{username} has {most} tokens; revoke one first",
+                    username=username,
+                    most=MOST,
+                )
+            )
         made: dict[str, Any] = {
             "name": label,
             "role": wanted,
@@ -139,12 +157,12 @@ def token_revoke(*, actor: Actor, token_id: str) -> str:
     token = selectors.token_get(token_id)
     if actor.name != token.username and not actor.may(ADMINISTRATOR):
         # Others' tokens are nobody's business, not even that they are there.
-        raise NotFound(f"there is no token {token_id[:63]!r}")
+        raise NotFound(said("there is no token {token}", token=repr(token_id[:63])))
     _allowed(actor, token.username)
     with index.writing(actor=actor, op="token.revoke") as tx:
         record, tokens = _tokens(tx, token.username)
         if token_id not in tokens:
-            raise NotFound(f"there is no token {token_id!r}")
+            raise NotFound(said("there is no token {token}", token=repr(token_id)))
         left = {key: value for key, value in tokens.items() if key != token_id}
         changed = {key: value for key, value in record.items() if key != "tokens"}
         if left:
@@ -163,7 +181,7 @@ def token_revoke(*, actor: Actor, token_id: str) -> str:
 def _tokens(tx: Transaction, username: str) -> tuple[dict[str, Any], dict[str, Any]]:
     record: dict[str, Any] | None = tx.yaml("users").get(username)
     if record is None:
-        raise NotFound(f"there is no user {username[:63]}")
+        raise NotFound(said("there is no user {username}", username=username[:63]))
     tokens = record.get("tokens")
     return record, dict(tokens) if isinstance(tokens, Mapping) else {}
 

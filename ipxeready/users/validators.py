@@ -8,6 +8,7 @@ from django.contrib.auth.hashers import identify_hasher
 
 from ipxeready.actors import ROLES
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 
 #: Names that the audit gives to callers who are no people.
 RESERVED = frozenset({"token", "system", "firmware", "anonymous"})
@@ -21,7 +22,10 @@ def check_username(text: str) -> str:
     name = text.strip().lower()
     if not _USERNAME.fullmatch(name):
         raise Invalid(
-            "must be 1 to 63 of a-z, 0-9, dot, underscore, hyphen, and start with a letter or digit",
+            said(
+                "must be 1 to 63 of a-z, 0-9, dot, underscore, hyphen, and start with a "
+                "letter or digit"
+            ),
             field="username",
         )
     return name
@@ -30,7 +34,9 @@ def check_username(text: str) -> str:
 def check_role(text: str) -> str:
     """The role; Invalid when there is no such role."""
     if text not in ROLES:
-        raise Invalid(f"must be one of {', '.join(ROLES)}", field="role")
+        raise Invalid(
+            said("must be one of {choices}", choices=", ".join(ROLES)), field="role"
+        )
     return text
 
 
@@ -39,8 +45,10 @@ def check_token_name(text: str) -> str:
     name = text.strip()
     if not _TOKEN_NAME.fullmatch(name):
         raise Invalid(
-            "must be 1 to 40 letters, digits, blanks, dots, underscores or hyphens, "
-            "and start with a letter or digit",
+            said(
+                "must be 1 to 40 letters, digits, blanks, dots, underscores or hyphens, and "
+                "start with a letter or digit"
+            ),
             field="name",
         )
     return name

@@ -7,6 +7,7 @@ from typing import Any
 
 from ipxeready.actors import ROLES, Actor
 from ipxeready.errors import Unauthenticated
+from ipxeready.said import said
 
 
 def client_address(request: Any) -> str | None:
@@ -31,6 +32,6 @@ def actor_of(request: Any) -> Actor:
     user = request.user
     role = getattr(user, "role", None)
     if role not in ROLES:
-        raise Unauthenticated("log in, or send Authorization: Bearer <token>")
+        raise Unauthenticated(said("log in, or send Authorization: Bearer <token>"))
     via = str(getattr(user, "via", ""))
     return Actor(str(user.username), role, client_address(request), via)

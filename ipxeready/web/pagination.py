@@ -8,6 +8,7 @@ from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.request import Request
 
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 
 
 def whole_number(request: Request, name: str, low: int, high: int) -> int | None:
@@ -16,7 +17,10 @@ def whole_number(request: Request, name: str, low: int, high: int) -> int | None
     if text is None:
         return None
     if not re.fullmatch(r"[0-9]{1,18}", text) or not low <= int(text) <= high:
-        raise Invalid(f"must be a whole number from {low} to {high}", field=name)
+        raise Invalid(
+            said("must be a whole number from {low} to {high}", low=low, high=high),
+            field=name,
+        )
     return int(text)
 
 

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 
 #: A form's own field, sent along by every page.
 _IGNORED = frozenset({"csrfmiddlewaretoken"})
@@ -53,7 +54,7 @@ def parse_boolean(name: str, text: str) -> bool:
     try:
         return _BOOLEANS[text.lower()]
     except KeyError:
-        raise Invalid("must be true, false, 1 or 0", field=name) from None
+        raise Invalid(said("must be true, false, 1 or 0"), field=name) from None
 
 
 def query_flag(request: Request, name: str, default: bool = False) -> bool:
@@ -71,12 +72,13 @@ def strict_query(
     """
     for name in request.query_params:
         if name not in allowed:
-            rule = (
-                f"unknown parameter; known are: {', '.join(sorted(allowed)) or 'none'}"
+            rule = said(
+                "unknown parameter; known are: {names}",
+                names=", ".join(sorted(allowed)) or "none",
             )
             raise Invalid(rule, field=name)
         if len(request.query_params.getlist(name)) > 1:
-            raise Invalid("is given more than once", field=name)
+            raise Invalid(said("is given more than once"), field=name)
     return {
         name: (
             query_flag(request, name, default)
