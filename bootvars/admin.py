@@ -16,6 +16,7 @@ from bootvars.runtime import auto_register_enabled, auto_register_set
 from ipxeready.errors import ApplicationError
 from ipxeready.web.actors import actor_of
 from ipxeready.web.admin import FileBackedAdmin
+from ipxeready.web.words import in_words
 
 
 @admin.register(Setting)
@@ -55,7 +56,7 @@ class SettingAdmin(FileBackedAdmin):
             try:
                 auto_register_set(actor=actor_of(request), enabled=enabled)
             except ApplicationError as error:
-                self.message_user(request, error.message, messages.ERROR)
+                self.message_user(request, in_words(error), messages.ERROR)
             else:
                 text = (
                     _t("Unknown machines are registered from now on.")

@@ -20,6 +20,7 @@ from ipxeready.users.forms import LoginForm, OwnPasswordForm
 from ipxeready.users.pages import urls as account_urls
 from ipxeready.users.services import first_password_holds
 from ipxeready.web.actors import actor_of, client_address
+from ipxeready.web.words import in_words
 from workers.pages import board
 
 #: Problems shown above every page; the rest is counted.
@@ -127,14 +128,14 @@ def file_problems() -> list[str]:
     """What is wrong in the files, in words; the first few and how many more."""
     problems = list(index.problems()[: SHOWN_PROBLEMS + 1])
     found = [
-        f"{problem.source}, {problem.record}: {problem.message}"
+        f"{problem.source}, {problem.record}: {in_words(problem.message)}"
         if problem.record
-        else problem.message
+        else in_words(problem.message)
         for problem in problems[:SHOWN_PROBLEMS]
     ]
     # A file that does not parse is a problem too, then with its line: once is enough.
     broken = [
-        f"{file.path}: {file.error}"
+        f"{file.path}: {in_words(file.error)}"
         for file in index.files()
         if file.error and not any(file.path in words for words in found)
     ]

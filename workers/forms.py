@@ -14,6 +14,7 @@ from agents.offers import Offer
 from ipxeready.storage.iqn import OSES
 from ipxeready.storage.sizes import format_size
 from ipxeready.web.text import cut, visible
+from ipxeready.web.words import in_words
 from workers.choices import MENU_DEFAULTS
 
 #: A choice of one thing that lies on nodes: words of a group, and its choices.
@@ -87,9 +88,9 @@ def groups_of(offers: Sequence[Offer], kind: str, *, anywhere: bool) -> Groups:
         reason = offer.no_cd if kind == "isos" else offer.no_disk
         node = visible(offer.agent)
         if reason and not files:
-            found.append((f"{node}: {cut(visible(reason), 120)}", []))
+            found.append((f"{node}: {cut(visible(in_words(reason)), 120)}", []))
         elif reason:
-            found.append((f"{node}: {cut(visible(reason), 120)}", _named(files, offer.agent)))  # fmt: skip
+            found.append((f"{node}: {cut(visible(in_words(reason)), 120)}", _named(files, offer.agent)))  # fmt: skip
         elif files:
             found.append((node, _named(files, offer.agent)))
     return found

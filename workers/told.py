@@ -9,6 +9,7 @@ from pathlib import Path
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from ipxeready.web.words import in_words
 from workers.dnsmasq import not_seen
 from workers.reload import Reloader
 
@@ -35,7 +36,7 @@ def dnsmasq_told() -> Told:
             ),
         )
     if fault := not_seen():
-        return Told(False, fault)
+        return Told(False, in_words(fault))
     read = _last_read(way, value)
     if read is None:
         return Told(

@@ -17,11 +17,12 @@ from django.utils.translation import gettext as _
 
 from agents import selectors
 from agents.models import Agent
-from ipxeready.errors import ApplicationError, Invalid
+from ipxeready.errors import Invalid
 from ipxeready.jobs.services import Work, job_start, job_wait, refusal_of
 from ipxeready.storage.jobs import DONE, ENDED, Job
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page
+from ipxeready.web.words import refuse as refuse
 
 #: Seconds that a page waits for nodes.
 PATIENCE = 4.0
@@ -70,15 +71,6 @@ def back_to(agent: Agent) -> HttpResponseRedirect:
 def limit() -> float:
     """Seconds for one quick question of a page."""
     return min(PATIENCE, float(settings.IPXE.agent_timeout))
-
-
-def refuse(form: Form, error: ApplicationError) -> None:
-    """Show a refusal beside the field that is at fault, or above the form."""
-    field = error.field if error.field in form.fields else None
-    text = error.message
-    if field is None and error.field:
-        text = f"{error.field}: {text}"
-    form.add_error(field, text)
 
 
 def question(

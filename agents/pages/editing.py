@@ -23,6 +23,7 @@ from ipxeready import index
 from ipxeready.errors import ApplicationError, Conflict
 from ipxeready.index.selectors import record_digest
 from ipxeready.web.actors import actor_of
+from ipxeready.web.words import in_words
 
 
 def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
@@ -101,7 +102,7 @@ def remove(request: HttpRequest, agent_id: str) -> HttpResponse:
         try:
             services.agent_delete(actor=actor_of(request), agent_id=agent.id)
         except ApplicationError as error:
-            why, status = error.message, error.status
+            why, status = in_words(error), error.status
         else:
             messages.success(
                 request, _("%(node)s is no longer registered.") % {"node": agent.id}

@@ -41,6 +41,7 @@ from ipxeready.storage.jobs import DONE, ENDED, Job
 from ipxeready.storage.sizes import format_size
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page
+from ipxeready.web.words import in_words, refuse
 
 #: What a form with a file must prove before a byte of it is read (Django's own proof lies behind the file).
 _SALT = "agents.pages.images.upload"
@@ -83,7 +84,7 @@ def _page(
             for each in intake.upload_list(actor=actor, agent_id=agent.id)
         ]
     except ApplicationError as caught:
-        error = caught.message
+        error = in_words(caught)
     sources = [
         image["name"]
         for image in found
@@ -154,8 +155,7 @@ def convert(request: HttpRequest, agent_id: str) -> HttpResponse:
             )
             return _followed(request, agent, work)
         except ApplicationError as error:
-            field = error.field if error.field in form.fields else None
-            form.add_error(field, error.message)
+            refuse(form, error)
     return _page(request, agent, convert_form=form)
 
 
@@ -191,9 +191,7 @@ def upload(request: HttpRequest, agent_id: str) -> HttpResponseBase:
         handler.give_up()
         form.is_valid()
         form.errors.clear()
-        form.add_error(
-            error.field if error.field in form.fields else None, error.message
-        )
+        refuse(form, error)
     return _page(request, agent, upload_form=form)
 
 
@@ -240,7 +238,7 @@ def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
             "images"
         ]
     except ApplicationError as error:
-        messages.error(request, error.message)
+        messages.error(request, in_words(error))
         return _back(agent)
     image = next((each for each in found if each["name"] == name), None)
     if image is None:
@@ -256,7 +254,7 @@ def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
                 actor=actor, agent_id=agent.id, name=name, master=master
             )
         except ApplicationError as error:
-            refusal = error.message
+            refusal = in_words(error)
         else:
             text = _t("The file %(name)s was deleted.") % {"name": name}
             messages.success(request, text)
@@ -292,7 +290,7 @@ def give_up(request: HttpRequest, agent_id: str, upload_id: str) -> HttpResponse
             actor=actor_of(request), agent_id=agent.id, upload_id=upload_id
         )
     except ApplicationError as error:
-        messages.error(request, error.message)
+        messages.error(request, in_words(error))
     else:
         text = _t("The unfinished upload was deleted.")
         messages.success(request, text)

@@ -24,6 +24,7 @@ from ipxeready.actors import ADMINISTRATOR
 from ipxeready.errors import ApplicationError
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import may, page
+from ipxeready.web.words import in_words
 
 #: Cards of one page: as many nodes are asked at a time.
 PAGE = 48
@@ -85,7 +86,7 @@ def nodes(request: HttpRequest) -> HttpResponse:
             "all": len(rows) if not _filtered(query) else selectors.agents().count(),
             "live": live,
             "kept": kept.urlencode(),
-            "wrong": "" if filters.is_valid() else filters.errors,
+            "wrong": _wrong(filters),
             "roles": _ROLES.items(),
             "modes": ACCESS,
             "states": STATES.items(),
@@ -111,6 +112,17 @@ def _chosen(
     return cards
 
 
+def _wrong(filters: AgentFilter) -> list[str]:
+    """Which filters do not hold, and why."""
+    if filters.is_valid():
+        return []
+    return [
+        f"{name}: {in_words(str(fault))}"
+        for name, faults in filters.errors.items()
+        for fault in faults
+    ]
+
+
 def _filtered(query: Any) -> bool:
     return any(query.get(name) for name in AgentFilter.base_filters)
 
@@ -124,7 +136,7 @@ def switch(request: HttpRequest, agent_id: str) -> HttpResponse:
             actor=actor_of(request), agent_id=agent.id, enabled=enabled
         )
     except ApplicationError as error:
-        messages.error(request, error.message)
+        messages.error(request, in_words(error))
     else:
         words = (
             _("%(node)s is enabled: new disks may go there.")

@@ -13,6 +13,7 @@ from agents.pages.common import find, limit, moment, trail
 from ipxeready.errors import ApplicationError
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page
+from ipxeready.web.words import in_words
 
 #: Lines of one page.
 PAGE = 100
@@ -33,7 +34,7 @@ def log(request: HttpRequest, agent_id: str) -> HttpResponse:
             actor=actor, agent_id=agent.id, before=before, limit=PAGE, timeout=limit()
         )
     except ApplicationError as caught:
-        error = nodes.words_of(caught)
+        error = in_words(nodes.words_of(caught))
     return page(
         request,
         "agents/log.html",

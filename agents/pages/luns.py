@@ -36,6 +36,7 @@ from ipxeready.jobs.services import job_start, job_wait
 from ipxeready.storage.iqn import join
 from ipxeready.storage.jobs import Job
 from ipxeready.web.actors import actor_of
+from ipxeready.web.words import in_words
 
 
 def disk_add(request: HttpRequest, agent_id: str) -> HttpResponse:
@@ -52,7 +53,7 @@ def disk_add(request: HttpRequest, agent_id: str) -> HttpResponse:
         )
         base = able["base_iqn"]
     except ApplicationError as error:
-        why = nodes.words_of(error)
+        why = in_words(nodes.words_of(error))
     if why:
         return question(
             request, agent, title=title, form=None, submit=submit, why=why, failed=True
@@ -72,7 +73,7 @@ def disk_add(request: HttpRequest, agent_id: str) -> HttpResponse:
             return followed(request, agent, work, _disk_made)
         except ApplicationError as error:
             if error.field == "iqn":
-                form.add_error("name", error.message)
+                form.add_error("name", in_words(error))
             else:
                 refuse(form, error)
     return question(
@@ -118,7 +119,7 @@ def cd_add(request: HttpRequest, agent_id: str) -> HttpResponse:
         elif not isos:
             why = _("There is no ISO in the image directory of this node: upload one on its page of images.")  # fmt: skip
     except ApplicationError as error:
-        why, failed = nodes.words_of(error), True
+        why, failed = in_words(nodes.words_of(error)), True
     if why:
         return question(
             request,
@@ -141,7 +142,7 @@ def cd_add(request: HttpRequest, agent_id: str) -> HttpResponse:
             )
         except ApplicationError as error:
             if error.field == "iqn":
-                form.add_error("name", error.message)
+                form.add_error("name", in_words(error))
             else:
                 refuse(form, error)
         else:
@@ -247,7 +248,7 @@ def _target(
             actor=actor_of(request), agent_id=agent.id, iqn=iqn, timeout=limit()
         )
     except ApplicationError as error:
-        why, failed = nodes.words_of(error), True
+        why, failed = in_words(nodes.words_of(error)), True
     owners = owners_on(agent.id, [iqn]).get(iqn, [])
     if owners:
         why = _("%(iqn)s is the disk or CD of a worker: it is deleted, and its access set, on the worker's page, which mends the record too.") % {"iqn": iqn}  # fmt: skip
@@ -298,7 +299,7 @@ def scan(request: HttpRequest, agent_id: str) -> HttpResponse:
             work = jobs.scan_work(actor=actor, agent_id=agent.id)
             job = job_wait(job_start(actor=actor, work=work).id, WORK_PATIENCE)
         except ApplicationError as error:
-            messages.error(request, error.message)
+            messages.error(request, in_words(error))
             return back_to(agent)
         return HttpResponseRedirect(reverse("admin:job", args=[job.id]))
     return question(

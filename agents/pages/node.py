@@ -33,6 +33,7 @@ from ipxeready.storage.jobs import BYTES, ENDED
 from ipxeready.storage.sizes import format_size
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import may, page
+from ipxeready.web.words import in_words
 
 #: Targets of one page.
 PAGE = 100
@@ -184,7 +185,7 @@ def job_cancel(request: HttpRequest, agent_id: str, job_id: str) -> HttpResponse
         try:
             node_jobs.node_job_cancel(actor=actor, agent_id=agent.id, job_id=job_id)
         except ApplicationError as error:
-            messages.error(request, error.message)
+            messages.error(request, in_words(error))
         else:
             text = _("It ends at its next step, and leaves nothing behind.")
             messages.success(request, text)

@@ -38,6 +38,7 @@ from ipxeready.storage.jobs import (
 )
 from ipxeready.storage.sizes import format_size
 from ipxeready.web.actors import actor_of
+from ipxeready.web.words import in_words
 
 #: Rows of one page of the list, and lines of a result.
 PAGE = 100
@@ -146,7 +147,7 @@ def _cancel(site: AdminSite, request: HttpRequest, job_id: str) -> HttpResponse:
     try:
         services.job_cancel(actor=actor, job_id=job.id)
     except ApplicationError as error:
-        messages.error(request, error.message)
+        messages.error(request, in_words(error))
     else:
         text = _t("It ends as soon as what is under way has come to a clean end.")
         messages.success(request, text)
@@ -186,7 +187,7 @@ def seen(job: Job) -> dict[str, Any]:
         "created": _time(job.created),
         "started": _time(job.started),
         "ended": _time(job.ended),
-        "error": services.refusal_of(job)[1],
+        "error": in_words(services.refusal_of(job)[1]),
     }
 
 
@@ -232,7 +233,8 @@ def _outcome(job: Job) -> list[dict[str, Any]]:
         entries = job.result.get(name)
         if isinstance(entries, list) and entries:
             lines = [
-                ", ".join(str(value) for value in each.values()) for each in entries
+                ", ".join(in_words(value) for value in each.values())
+                for each in entries
             ]
             found.append(
                 {

@@ -15,6 +15,7 @@ from ipxeready.errors import ApplicationError
 from ipxeready.users import services, throttle
 from ipxeready.users.backends import WAIT
 from ipxeready.users.models import Operator
+from ipxeready.web.words import in_words
 
 if TYPE_CHECKING:  # Django's classes take a parameter in their stubs only
     _ModelForm = forms.ModelForm[Operator]
@@ -95,7 +96,7 @@ class OwnPasswordForm(PasswordChangeForm):
                     password=self.cleaned_data["new_password1"],
                 )
             except ApplicationError as error:
-                self.add_error(None, error.message)
+                self.add_error(None, in_words(error))
         return cleaned
 
     def save(self, commit: bool = True) -> Operator:

@@ -18,6 +18,7 @@ from ipxeready.users.choices import Role
 from ipxeready.users.models import Operator
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page, page_view
+from ipxeready.web.words import in_words, refuse
 
 
 class TokenForm(forms.Form):
@@ -99,9 +100,7 @@ def _token_add(request: HttpRequest, username: str | None = None) -> HttpRespons
             actor=actor_of(request), username=owner.username, **form.cleaned_data
         )
     except ApplicationError as error:
-        form.add_error(
-            error.field if error.field in form.fields else None, error.message
-        )
+        refuse(form, error)
         return _page(request, owner, username, form=form)
     # No redirect: it stands in this answer only, which nothing keeps.
     return _page(request, owner, username, made=made)
@@ -116,7 +115,7 @@ def _token_revoke(
     try:
         tokens.token_revoke(actor=actor_of(request), token_id=token_id)
     except ApplicationError as error:
-        messages.error(request, error.message)
+        messages.error(request, in_words(error))
     else:
         messages.success(request, _t("The token was revoked."))
     return HttpResponseRedirect(_address(username))
@@ -127,7 +126,7 @@ def _sessions(request: HttpRequest, username: str | None = None) -> HttpResponse
     try:
         services.user_end_sessions(actor=actor_of(request), username=owner.username)
     except ApplicationError as error:
-        messages.error(request, error.message)
+        messages.error(request, in_words(error))
     else:
         # One's own ends too: the next page is the login.
         messages.success(request, _t("All sessions have ended."))

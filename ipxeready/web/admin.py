@@ -21,6 +21,7 @@ from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError, Conflict
 from ipxeready.index.selectors import record_digest
 from ipxeready.web.actors import actor_of
+from ipxeready.web.words import in_words
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -96,7 +97,7 @@ class FileBackedAdmin(_ModelAdmin):
             try:
                 self.service_delete(actor_of(request), obj)
             except ApplicationError as error:
-                self.message_user(request, f"{obj}: {error.message}", messages.ERROR)
+                self.message_user(request, f"{obj}: {in_words(error)}", messages.ERROR)
 
     # --- the audit instead of Django's log ----------------------------------
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
@@ -202,7 +203,7 @@ class FileBackedAdmin(_ModelAdmin):
             with self._writing(request, self.actions_hold_lock):
                 return self._inner._delete_view(request, object_id, extra_context)
         except ApplicationError as error:
-            self.message_user(request, error.message, messages.ERROR)
+            self.message_user(request, in_words(error), messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
     def response_action(
@@ -213,7 +214,7 @@ class FileBackedAdmin(_ModelAdmin):
             with self._writing(request, self.actions_hold_lock):
                 return super().response_action(request, queryset, *args, **kwargs)
         except ApplicationError as error:
-            self.message_user(request, error.message, messages.ERROR)
+            self.message_user(request, in_words(error), messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
 
@@ -225,7 +226,7 @@ def _refused_form(
     def clean(self: forms.ModelForm[Any]) -> Any:
         cleaned = form.clean(self)
         field = refusal.field if refusal.field in self.fields else None
-        self.add_error(field, refusal.message)
+        self.add_error(field, in_words(refusal))
         return cleaned
 
     return type(form.__name__, (form,), {"clean": clean})

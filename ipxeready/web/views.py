@@ -15,6 +15,7 @@ from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.web.actors import actor_of
 from ipxeready.web.exceptions import error_headers
+from ipxeready.web.words import in_words
 
 
 class ApiView(APIView):
@@ -44,7 +45,8 @@ def wants_html(request: HttpRequest | Request) -> bool:
 def _error(request: HttpRequest, status: int, title: str, detail: str) -> HttpResponse:
     if not wants_html(request):
         return JsonResponse({"detail": detail}, status=status)
-    page = render_to_string("error.html", {"title": title, "detail": detail})
+    words = {"title": title, "detail": in_words(detail)}
+    page = render_to_string("error.html", words)
     return HttpResponse(page, status=status)
 
 
@@ -66,7 +68,9 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """403: this user may not."""
-    detail = str(exception) or gettext("not allowed for this user")
+    # The text itself, not its string: a page says it in its own language.
+    detail = exception.args[0] if exception.args else ""
+    detail = detail or gettext("not allowed for this user")
     return _error(request, 403, gettext("Not allowed"), detail)
 
 

@@ -17,6 +17,7 @@ from agents.selectors import agent_get
 from ipxeready.errors import ApplicationError
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page
+from ipxeready.web.words import in_words
 from workers import access_set, selectors
 from workers.forms import AccessForm, NodeAccessForm
 from workers.pages.common import TOLD, ask, back, done, refuse, say_kept
@@ -68,7 +69,7 @@ def node_access(request: HttpRequest, agent_id: str) -> HttpResponse:
         context = {
             "goes_title": _t("These targets get access %(mode)s:") % {"mode": mode},
             "goes": changes or [_t("none; it holds for new targets")],
-            "stays": [f"{entry['iqn']}: {entry['reason']}" for entry in kept],
+            "stays": [f"{entry['iqn']}: {in_words(entry['reason'])}" for entry in kept],
             "confirmed": mode,
             "submit": _t("Set the access"),
             "danger": True,
@@ -105,7 +106,7 @@ def _set_node_access(request: HttpRequest, agent: Agent, form: Form) -> bool:
         refuse(form, error)
         return False
     for entry in result["failed"][:TOLD]:
-        messages.error(request, f"{entry['iqn']}: {entry['error']}")
+        messages.error(request, f"{entry['iqn']}: {in_words(entry['error'])}")
     say_kept(request, result["kept"])
     text = _t("%(number)s targets were set, %(failed)s failed.") % {
         "number": len(result["changed"]),

@@ -35,13 +35,14 @@ from ipxeready.jobs.services import job_start
 from ipxeready.storage.sizes import format_size
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page, page_view
+from ipxeready.web.words import in_words, refuse
 from workers import planning, selectors
 from workers.batch_items import MOST
 from workers.filters import filtered
 from workers.models import Disk, Worker
 from workers.pages import board_job
 from workers.pages.board_forms import DisksForm, FilterForm, label, master_label
-from workers.pages.board_steps import STEPS, Step, facts, offer_words, refuse
+from workers.pages.board_steps import STEPS, Step, facts, offer_words
 from workers.pages.chosen import chosen_of, filters_in, matching, written
 
 #: Rows of a page of the list.
@@ -120,7 +121,7 @@ def _shared(request: HttpRequest, chosen: dict[str, str]) -> dict[str, str]:
         to = _takers(request)
         return planning.shared_out(chosen, to) if to else chosen
     except ApplicationError as error:
-        messages.error(request, error.message)
+        messages.error(request, in_words(error))
         return chosen
 
 
@@ -227,7 +228,8 @@ def _told(registry: list[Agent]) -> dict[str, dict[str, Any]]:
             words = (
                 _t("disabled")
                 if not agent.enabled
-                else _t("does not answer: %(why)s") % {"why": answer["health"]}
+                else _t("does not answer: %(why)s")
+                % {"why": in_words(answer["health"])}
             )
             found[agent.id] = {"ok": not agent.enabled, "words": words}
             continue

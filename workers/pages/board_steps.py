@@ -16,6 +16,7 @@ from agents.masters import Offer, masters_offered
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import Work
+from ipxeready.web.words import in_words, refuse
 from workers import planning, selectors
 from workers.batch_jobs import accesses_work, boots_work, resets_work
 from workers.batches import batch_spec
@@ -74,11 +75,6 @@ class Step(ABC, Generic[F]):
     @abstractmethod
     def work(self, actor: Actor, chosen: Chosen, form: F) -> Work:
         """The job."""
-
-
-def refuse(form: Form, error: ApplicationError) -> None:
-    """The refusal beside the field that it names, else above the form."""
-    form.add_error(error.field if error.field in form.fields else None, error.message)
 
 
 class Disks(Step[DisksForm]):
@@ -389,7 +385,7 @@ def offer_words(offer: Offer) -> list[str]:
     """Why masters are missing from an offer."""
     found = [
         _t("node %(node)s does not say what masters it has: %(why)s")
-        % {"node": node, "why": why}
+        % {"node": node, "why": in_words(why)}
         for node, why in offer.silent.items()
     ]
     found += [
@@ -414,7 +410,7 @@ def _fate(step: planning.Step, system: str) -> str:
     if step.fate == planning.SKIP:
         told = {"os": system, "node": step.node}
         return _t("skipped: has a %(os)s disk already, on %(node)s") % told
-    return _t("refused: %(why)s") % {"why": step.why}
+    return _t("refused: %(why)s") % {"why": in_words(step.why)}
 
 
 def _users(entry: dict[str, Any]) -> list[str]:

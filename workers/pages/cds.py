@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _t
 
 from agents.offers import offers
 from ipxeready.errors import ApplicationError, NotFound
+from ipxeready.said import said
 from ipxeready.web.actors import actor_of
 from workers import selectors
 from workers.cds import cd_attach
@@ -50,7 +51,9 @@ def detach(request: HttpRequest, worker_id: str) -> HttpResponse:
     worker = selectors.worker_get(worker_id)
     cd = selectors.cd_of(worker.pk)
     if cd is None:
-        raise NotFound(f"worker {worker.pk} has no install CD")
+        raise NotFound(
+            said("worker {worker_id} has no install CD", worker_id=worker.pk)
+        )
     form = CdRemovalForm()
     if request.method == "POST":
         form = CdRemovalForm(request.POST)

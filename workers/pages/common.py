@@ -14,12 +14,14 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _t
 
 from agents.selectors import agent_find
-from ipxeready.errors import ApplicationError, Conflict, Invalid
+from ipxeready.errors import Conflict, Invalid
 from ipxeready.index.selectors import record_digest
 from ipxeready.jobs.services import Work, job_start, job_wait, refusal_of
 from ipxeready.storage.jobs import DONE, ENDED, Job
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page
+from ipxeready.web.words import in_words
+from ipxeready.web.words import refuse as refuse
 from workers.models import Worker
 
 #: Seconds that a page waits for work; what takes longer is followed on its job's page.
@@ -63,15 +65,6 @@ def trail_of(worker: Worker | None = None) -> list[tuple[str, str]]:
 def done(request: HttpRequest, text: str) -> None:
     """Say that it worked."""
     messages.success(request, text)
-
-
-def refuse(form: Form, error: ApplicationError) -> None:
-    """The refusal beside the field that it names, else above the form."""
-    field = error.field if error.field in form.fields else None
-    text = error.message
-    if field is None and error.field:
-        text = f"{error.field}: {text}"
-    form.add_error(field, text)
 
 
 def ask(
@@ -130,7 +123,9 @@ def refuse_stale(request: HttpRequest, worker: Worker) -> None:
 def say_kept(request: HttpRequest, kept: Sequence[dict[str, str]]) -> None:
     """Name what stays as it is."""
     for entry in kept[:TOLD]:
-        messages.warning(request, _t("%(iqn)s stays as it is: %(reason)s") % entry)
+        words = _t("%(iqn)s stays as it is: %(reason)s")
+        told = {"iqn": entry["iqn"], "reason": in_words(entry["reason"])}
+        messages.warning(request, words % told)
     if len(kept) > TOLD:
         text = _t("%(number)s more stay as they are.") % {"number": len(kept) - TOLD}
         messages.warning(request, text)

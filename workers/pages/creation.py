@@ -13,6 +13,7 @@ from ipxeready.errors import ApplicationError, Invalid
 from ipxeready.storage.iqn import image_name
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page
+from ipxeready.web.words import in_words
 from workers import disks, jobs, selectors, services
 from workers.choices import DiskType
 from workers.forms import EMPTY, IMAGE, MASTER, NONE, DiskForm, IdentityForm, place_of
@@ -64,7 +65,7 @@ def _say_made(request: HttpRequest, record: dict[str, Any]) -> None:
     for line in record.get("removed_lines", []):
         messages.warning(request, _t("A line of the hosts file went: %s") % line)
     if error := record.get("dnsmasq", {}).get("error"):
-        messages.warning(request, f"dnsmasq: {error}")
+        messages.warning(request, f"dnsmasq: {in_words(error)}")
 
 
 def disk_add(request: HttpRequest, worker_id: str) -> HttpResponse:
@@ -98,7 +99,7 @@ def disk_add(request: HttpRequest, worker_id: str) -> HttpResponse:
             if isinstance(job, HttpResponseRedirect):
                 return job
             for warning in job.result.get("warnings", []):
-                messages.warning(request, warning)
+                messages.warning(request, in_words(warning))
             done(request, _t("The disk was made."))
             return back(worker.pk)
     title = _t("Disk of %(worker)s") if new else _t("New disk for %(worker)s")

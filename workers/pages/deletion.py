@@ -11,8 +11,10 @@ from agents.protocol import Session
 from audit.models import Operation
 from audit.selectors import operations
 from ipxeready.errors import ApplicationError, NotFound
+from ipxeready.said import said
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page
+from ipxeready.web.words import in_words
 from workers import chap, selectors
 from workers.forms import RemovalForm
 from workers.goes import what_goes
@@ -108,7 +110,12 @@ def deleted(request: HttpRequest, worker_id: str) -> HttpResponse:
         .order_by("-id")[:_MOST]
     )
     if not lines or lines[0].op != "delete_worker" or lines[0].status != "ok":
-        raise NotFound(f"no deletion of a worker {worker_id[:80]!r} is on file")
+        raise NotFound(
+            said(
+                "no deletion of a worker {worker_id} is on file",
+                worker_id=repr(worker_id[:80]),
+            )
+        )
     items = []
     for line in lines[1:]:
         if line.op == "delete_worker" and line.status == "ok":
@@ -157,7 +164,7 @@ def _item(line: Operation) -> dict[str, Any]:
     found = {"what": words % told, "ts": line.ts, "bad": ""}
     if line.status != "ok":
         failed = _t("not deleted at this try")
-        return {**found, "fate": failed, "bad": str(data.get("error", ""))}
+        return {**found, "fate": failed, "bad": in_words(data.get("error", ""))}
     fates = []
     if data.get("forgotten"):
         fates.append(_t("taken off the ledger; if its node did not answer, it is there still"))  # fmt: skip
