@@ -225,6 +225,116 @@ def test_what_is_not_marked_in_code_is_found() -> None:
     assert unmarked('class A:\n    title = "Disk"\n') == ["2: Disk"]
 
 
+# --- refusals -------------------------------------------------------------------
+
+#: What is raised, and whose words a page may show.
+REFUSALS = frozenset(
+    [
+        "ApplicationError",
+        "Cancelled",
+        "Conflict",
+        "FileBroken",
+        "Forbidden",
+        "Invalid",
+        "LengthRequired",
+        "NodeRefused",
+        "NotFound",
+        "RecordBroken",
+        "RegistrationFull",
+        "TooLarge",
+        "Unauthenticated",
+        "Unavailable",
+        "UpstreamFailed",
+        # Of a filter that the API shares with pages.
+        "ValidationError",
+    ]
+)
+#: The modules whose refusals no page shows, and why. The agent, commands and api.py are no SOURCES at all.
+UNSEEN = {
+    "agents/intake_api.py": "addresses of the API alone: pages hand files on through formupload.py",
+    "ipxeready/web/permissions.py": "what the API says of a role; a page has its own words",
+    "ipxeready/web/parsers.py": "what is wrong with a JSON body; pages send forms",
+}
+
+
+def unsaid(source: str) -> list[str]:
+    """Words of refusals that no page can say in another language, with their lines: `said()` is not around them."""
+    found: list[tuple[int, str]] = []
+    for scope in (tree := ast.parse(source), *ast.walk(tree)):
+        if scope is not tree and not isinstance(
+            scope, ast.FunctionDef | ast.AsyncFunctionDef
+        ):
+            continue
+        names: dict[str, list[str]] = {}
+        body = list(ast.walk(scope))
+        for node in body:
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+                targets = (
+                    node.targets if isinstance(node, ast.Assign) else [node.target]
+                )
+                words = list(marks(node.value))
+                for target in targets:
+                    if isinstance(target, ast.Name) and scope is not tree:
+                        names.setdefault(target.id, []).extend(words)
+                    elif getattr(target, "attr", "") == "message":
+                        found += [(node.lineno, text) for text in words]
+        for node in body:
+            if not isinstance(node, ast.Call):
+                continue
+            if getattr(node.func, "attr", getattr(node.func, "id", "")) not in REFUSALS:
+                continue
+            told = [
+                *node.args[:1],
+                *(
+                    word.value
+                    for word in node.keywords
+                    if word.arg in ("message", "error")
+                ),
+            ]
+            for words_of in told:
+                found += [(node.lineno, text) for text in marks(words_of)]
+                if isinstance(words_of, ast.Name):
+                    found += [
+                        (node.lineno, text) for text in names.get(words_of.id, ())
+                    ]
+    return [f"{line}: {text}" for line, text in sorted(set(found))]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in SOURCES if str(path.relative_to(REPOSITORY)) not in UNSEEN]
+    # Its refusals of parameters are also those of the filters of pages.
+    + [REPOSITORY / "ipxeready/web/serializers.py"],
+    ids=lambda path: str(path.relative_to(REPOSITORY)),
+)
+def test_a_refusal_can_be_said_in_another_language(path: Path) -> None:
+    found = unsaid(path.read_text(encoding="utf-8"))
+    assert found == [], "put said() of ipxeready/said.py around it, values by name"
+
+
+def test_the_modules_whose_refusals_are_unseen_have_some() -> None:
+    for name in UNSEEN:
+        assert unsaid((REPOSITORY / name).read_text(encoding="utf-8")) != []
+
+
+def test_a_refusal_that_cannot_be_said_is_found() -> None:
+    assert unsaid('raise Invalid("must be a number", field="x")') == [
+        "1: must be a number"
+    ]
+    assert unsaid('raise Conflict(f"there is {x}")') == ["1: there is "]
+    assert unsaid('raise errors.NotFound("no " + x)') == ["1: no "]
+    assert unsaid('raise NodeRefused(agent=a, status=1, error="gone")') == ["1: gone"]
+    assert unsaid('error.message = f"{a} then: {b}"') == ["1:  then: "]
+    assert unsaid('error.message += " and so on"') == ["1:  and so on"]
+    assert unsaid('def f():\n    rule = "must be"\n    raise Invalid(rule)') == [
+        "3: must be"
+    ]
+    assert unsaid('raise Invalid(said("must be {x}", x=1))') == []
+    assert unsaid('raise Invalid(_("must be one"), field=f"{name}")') == []
+    assert unsaid('raise Invalid(f"{a}: {b}", code="a.code")') == []
+    assert unsaid('rule = "must be"\ndef f(rule):\n    raise Invalid(rule)') == []
+
+
 # --- scripts --------------------------------------------------------------------
 
 _COMMENT = re.compile(r"/\*.*?\*/|(?<![:\"'`])//[^\n]*", re.DOTALL)
