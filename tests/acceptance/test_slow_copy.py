@@ -47,7 +47,7 @@ def test_a_copy_that_outlives_its_caller(tmp_path: Path, batch: bool) -> None:
         assert service.ask("POST", "/workers", worker).status == 201
         caller = threading.Thread(target=_ask_for_it, args=(service, batch))
         caller.start()
-        eventually(lambda: list(folder.glob(".*.part")), 20)
+        eventually(lambda: list(folder.glob(".pc1.*.part")), 60)
         service.kill()
         caller.join()
         service.start()
