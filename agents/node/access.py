@@ -46,9 +46,10 @@ def remembered(
     try:
         if access.chap is not None:
             old = node.secrets.set(access.initiator or "", access.chap)
-        yield access
-        others = [export for name, export in siblings.items() if name != iqn]
+        # A new secret shuts all targets of its name on the way.
         with node.in_doubt(*siblings):
+            yield access
+            others = [export for name, export in siblings.items() if name != iqn]
             taken = node.backend.export_all(others)
         for name, error in taken.items():
             if error is not None:

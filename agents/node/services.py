@@ -8,7 +8,7 @@ import time
 
 from agents import protocol
 from agents.node import access, importing
-from agents.node.backends.base import Export, in_use
+from agents.node.backends.base import Export, access_shown, in_use
 from agents.node.folder import image_of
 from agents.node.images import Made
 from agents.node.jobs import AT_RESTART, Step
@@ -149,11 +149,7 @@ def disk_create(
             else:
                 made = node.images.create_empty(filename, size or 0)
             note.update(how=made.how, seconds=made.seconds, bytes=made.copied)
-            with node.changing():
-                backing = _export_made(node, iqn, made, request)
-                # Before anybody else has the lock: a rebuild leaves out what is being made, and the target system
-                # may be restarted right now.
-                node.release(filename)
+            backing = _export_made(node, iqn, made, request)
         except BaseException:
             access.expect_no_more(node, iqn, before)
             raise
@@ -226,7 +222,8 @@ def access_set(node: Node, request: AccessRequest) -> Target:
             node, iqn, request.access, request.chap, targets, force=request.force
         ) as allowed:
             node.export(access.export_of(target, allowed))
-        return next((t for t in node.about(iqn) if t["iqn"] == iqn), target)
+        # It was read back already; asking once more could fail, and would tell of a change that was not made.
+        return {**target, **access_shown(allowed)}
 
 
 def target_delete(
@@ -420,8 +417,13 @@ def _export_made(
     node: Node, iqn: str, made: Made, request: protocol.DiskRequest
 ) -> str:
     try:
-        node.images.check_disk(made.name)
-        return _export(node, iqn, made.name, request, fresh=True)
+        with node.changing():
+            node.images.check_disk(made.name)
+            backing = _export(node, iqn, made.name, request, fresh=True)
+            # Before anybody else has the lock: a rebuild leaves out what is being made, and the target system
+            # may be restarted right now.
+            node.release(made.name)
+            return backing
     except BaseException:
         node.images.delete(made.name, made.identity)
         node.log.add(CREATE_DISK, "rollback", iqn=iqn, removed=made.name)

@@ -130,11 +130,11 @@ def watch_targets(node: Node) -> None:
 
 def _begin(node: Node, *, op: str) -> None:
     """Clean up what a kill left, and bring up what should be there."""
-    for name in node.images.clean():
-        node.log.add("node.clean", "ok", removed=name)
     clean_uploads(node)
     # The node may serve already: what it is at right now was not left by a kill.
     with node.changing():
+        for name in node.images.clean():
+            node.log.add("node.clean", "ok", removed=name)
         for old, new in importing.recover(node.images):
             node.log.add("node.clean", "ok", renamed=old, to=new)
         _rebuild(node, op=op)

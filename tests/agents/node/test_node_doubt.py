@@ -19,6 +19,7 @@ from tests.agents.node.node_lab import BASE, SIZE, Lab
 DISK = "worker-01.debian"
 IMAGE = f"{DISK}.img"
 IQN = f"{BASE}:{DISK}"
+ONE = f"{BASE}:worker-01"
 MASTER = "debian_tpl_v1.img"
 FRESH = b"as the master has it"
 
@@ -169,6 +170,44 @@ def test_a_reset_that_got_no_answer_serves_the_old_disk_and_not_what_was_removed
     assert (tmp_path / "read").read_bytes().startswith(b"worn")
 
 
+@pytest.mark.tgtd
+@pytest.mark.parametrize("done", [True, False])
+def test_a_change_of_secret_without_an_answer_leaves_no_target_shut(
+    stgt: Lab, monkeypatch: pytest.MonkeyPatch, done: bool
+) -> None:
+    """Whichever call it is, and whether it is done a moment later or never: the old secret opens both targets."""
+    assert stgt.tgtd
+    old = {"username": "worker-01", "secret": "Abcdefghijkl0123"}
+    new = {"username": "worker-01", "secret": "Zyxwvutsrqpo9876"}
+    names = (DISK, "worker-01.windows")
+    for name in names:
+        stgt.disk(name, size=SIZE, access="chap", chap=old)
+    real = stgt.node.backend._tgtadm.run  # type: ignore[attr-defined]
+    for silent in range(1, 40):
+        calls = iter(range(1, 100))
+
+        def run(*words: str, at: int = silent, calls: Any = calls) -> str:
+            number = next(calls)
+            if number < at or (number == at and done):
+                answer = str(real(*words))
+            if number >= at:
+                raise Unavailable("did not answer", code="stgt.hung")
+            return answer
+
+        with monkeypatch.context() as patch:
+            patch.setattr(stgt.node.backend._tgtadm, "run", run)  # type: ignore[attr-defined]
+            answer = stgt.post("/lun/access", iqn=IQN, access="chap", chap=new)
+        if answer.status_code == 200:
+            break
+        assert answer.status_code == 503
+        startup.watch_targets(stgt.node)
+        for name in names:
+            assert node_lab.may_log_in(stgt.tgtd, f"{BASE}:{name}", ONE, old), silent
+    assert silent > 10
+    for name in names:
+        assert node_lab.may_log_in(stgt.tgtd, f"{BASE}:{name}", ONE, new)
+
+
 def test_a_machine_that_is_logged_in_is_not_cut_off_to_find_out(
     stgt: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,6 +313,18 @@ def test_a_lock_that_is_not_had_after_a_reset_leaves_no_name_reserved(
     assert node.making() == []
     startup.watch_targets(node)
     assert files.targets() == {DISK: IMAGE}
+
+
+def test_a_lock_that_is_not_had_after_a_copy_leaves_no_image(
+    files: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, image = files.node, files.folder / IMAGE
+    with monkeypatch.context() as patch:
+        patch.setattr(node, "_lock", _Refusing(node._lock, image.exists))
+        assert files.disk(DISK, size=SIZE).status_code == 503
+    assert files.files() == {}
+    assert node.making() == []
+    assert files.disk(DISK, size=SIZE).status_code == 201
 
 
 def test_a_rebuild_that_comes_late_leaves_an_import_alone(
