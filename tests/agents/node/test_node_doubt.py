@@ -208,6 +208,69 @@ def test_a_change_of_secret_without_an_answer_leaves_no_target_shut(
         assert node_lab.may_log_in(stgt.tgtd, f"{BASE}:{name}", ONE, new)
 
 
+@pytest.mark.tgtd
+@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize(
+    "change", ["delete", "force", "grow", "reset", "cd", "existing"]
+)
+def test_a_change_without_an_answer_is_made_or_it_is_not(
+    stgt: Lab, monkeypatch: pytest.MonkeyPatch, change: str, done: bool
+) -> None:
+    """At every call of it: what was reported as not done is as before, once the watch has looked."""
+    stgt.image(MASTER, SIZE, FRESH)
+    stgt.image("win.iso", 4096)
+    kept, cd = "worker-02.debian", f"{BASE}:worker-01.windows.iso"
+    stgt.disk(kept, size=SIZE)
+    stgt.delete(kept)
+    stgt.disk(DISK, master=MASTER)
+    (stgt.folder / IMAGE).write_bytes(b"worn".ljust(SIZE, b"\1"))
+    stgt.scan()
+    changes: dict[str, Callable[[], Any]] = {
+        "delete": lambda: stgt.delete(DISK, delete_file="true"),
+        "force": lambda: stgt.delete(DISK, force="true"),
+        "grow": lambda: stgt.post("/lun/grow", iqn=IQN, size=2 * SIZE),
+        "reset": lambda: stgt.post("/lun/reset", iqn=IQN, master=MASTER),
+        "cd": lambda: stgt.post("/lun/cd", iso="win.iso", iqn=cd),
+        "existing": lambda: stgt.disk(kept, existing=True),
+    }
+    real = stgt.node.backend._tgtadm.run  # type: ignore[attr-defined]
+
+    def state() -> object:
+        listed = stgt.client.get("/lun").json()
+        said = [(t["iqn"], t["luns"], t["access"], t["initiators"]) for t in listed]
+        memory = stgt.remembered()
+        return (
+            said,
+            stgt.files(),
+            sorted(memory["off"]),
+            memory["cds"],
+            memory["access"],
+        )
+
+    before = state()
+    for silent in range(1, 40):
+        calls = iter(range(1, 100))
+
+        def run(*words: str, at: int = silent, calls: Any = calls) -> str:
+            number = next(calls)
+            if number < at or (number == at and done):
+                answer = str(real(*words))
+            if number >= at:
+                raise Unavailable("did not answer", code="stgt.hung")
+            return answer
+
+        with monkeypatch.context() as patch:
+            patch.setattr(stgt.node.backend._tgtadm, "run", run)  # type: ignore[attr-defined]
+            answer = changes[change]()
+        if answer.status_code in (200, 201):
+            break
+        assert answer.status_code == 503
+        startup.watch_targets(stgt.node)
+        assert state() == before, silent
+    assert silent > 2
+    assert state() != before
+
+
 def test_a_machine_that_is_logged_in_is_not_cut_off_to_find_out(
     stgt: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
