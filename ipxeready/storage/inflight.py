@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ipxeready.errors import Unavailable
+from ipxeready.said import said
 
 
 def held(folder: Path, name: str) -> bool:
@@ -37,7 +38,11 @@ def claim(folder: Path, name: str) -> Iterator[bool]:
         fd = _locked(path)
     except OSError as error:
         raise Unavailable(
-            f"{folder} takes no file, so nothing was begun ({error.strerror}); look at the disk.",
+            said(
+                "{folder} takes no file, so nothing was begun ({error}); look at the disk.",
+                folder=folder,
+                error=error.strerror,
+            ),
             code="state.write",
         ) from error
     if fd is None:
