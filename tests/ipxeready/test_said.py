@@ -7,6 +7,7 @@ import gettext
 import json
 import pickle
 import re
+from collections.abc import Iterator
 
 import pytest
 from django import forms
@@ -40,6 +41,13 @@ def of(template: str) -> Said:
     """The sentence with values like those of a room."""
     names = set(re.findall(r"\{(\w+)\}", template))
     return said(template, **{name: f"v.{name}" for name in names})
+
+
+@pytest.fixture(autouse=True)
+def _language() -> Iterator[None]:
+    """A test client of another test leaves the language of its last request behind."""
+    with translation.override("en"):
+        yield
 
 
 # --- the text itself ------------------------------------------------------------
