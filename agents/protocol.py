@@ -89,6 +89,8 @@ def access_of(target: str, mode: str, chap: Chap | None = None) -> Access:
 # What target systems, initiators and files take alike: tgtd ends a name at a comma.
 _USERNAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,254}")
 _SECRET = re.compile(r"[A-Za-z0-9]{12,16}")
+#: What begins so is no name and no secret to LIO: the target would be open.
+NONE = "NULL"
 
 
 def check_access(mode: str, *, field: str = "access") -> str:
@@ -132,6 +134,17 @@ def check_chap(username: str, secret: str, *, field: str = "chap") -> Chap:
             code="chap.secret",
             field=field,
         )
+    for name, value in (("username", username), ("secret", secret)):
+        if value.startswith(NONE):
+            raise Invalid(
+                said(
+                    "{field} must not begin with {none}, which LIO takes for none: give another one",
+                    field=f"{field}.{name}",
+                    none=NONE,
+                ),
+                code=f"chap.{name}.null",
+                field=field,
+            )
     return Chap(username, secret)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from django.conf import settings
 
-from agents.protocol import Chap
+from agents.protocol import NONE, Chap
 from ipxeready.actors import Actor
 from ipxeready.errors import Unavailable
 from ipxeready.index import writing
@@ -27,8 +27,11 @@ _LETTERS: Final = string.ascii_letters + string.digits
 
 
 def make_secret() -> str:
-    """A new secret."""
-    return "".join(secrets.choice(_LETTERS) for _ in range(LENGTH))
+    """A new secret; none that LIO takes for no secret."""
+    while True:
+        text = "".join(secrets.choice(_LETTERS) for _ in range(LENGTH))
+        if not text.startswith(NONE):
+            return text
 
 
 # --- inside a write ------------------------------------------------------------

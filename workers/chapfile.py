@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from agents.protocol import Chap, check_chap
+from agents.protocol import NONE, Chap, check_chap
 from ipxeready.errors import Invalid
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import Fault, YamlSource
-from ipxeready.said import joined, said
+from ipxeready.said import Said, joined, said
 from ipxeready.storage.broken import FileBroken, RecordBroken
 from ipxeready.storage.exposed import exposed
 from ipxeready.storage.paths import Layout
@@ -128,12 +128,20 @@ def chap_from(key: str, record: dict[str, Any] | None, field: str = "secret") ->
         return check_chap(str(given["username"]), str(given[field]), field=key)
     except Invalid as error:
         # Who swapped the two wrote the secret where a name belongs.
-        rule = (
-            "username must be 1 to 255 letters, digits and `. _ : @ -`"
-            if error.code == "chap.username"
-            else f"{field} must be 12 to 16 letters and digits"
-        )
-        raise RecordBroken(joined(": ", key, rule)) from None
+        raise RecordBroken(joined(": ", key, _rule(error.code, field))) from None
+
+
+def _rule(code: str, field: str) -> Said:
+    if code == "chap.username":
+        return said("username must be 1 to 255 letters, digits and `. _ : @ -`")
+    if code == "chap.secret":
+        return said("{field} must be 12 to 16 letters and digits", field=field)
+    name = "username" if code == "chap.username.null" else field
+    return said(
+        "{field} must not begin with {none}, which LIO takes for none: give another one",
+        field=name,
+        none=NONE,
+    )
 
 
 def _is_changing(text: Any, key: str) -> bool:

@@ -234,6 +234,7 @@ def test_a_cd_alone_needs_it_too(leases: Path, layout: Layout) -> None:
         "secrets: {}\n",
         "secrets:\n  pc1: {username: pc1}\n",
         "secrets:\n  pc1: {username: pc1, secret: short}\n",
+        "secrets:\n  pc1: {username: pc1, secret: NULLtwelve12}\n",
         "secrets: [\n",
         "",
     ],

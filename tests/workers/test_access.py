@@ -110,6 +110,39 @@ def test_a_secret_is_made_once_and_stays_in_its_file(
     assert secrets(layout) == {}
 
 
+def test_no_secret_is_made_that_lio_takes_for_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    letters = iter("NULL" + "a" * 12 + "NULl" + "b" * 12)
+    monkeypatch.setattr("workers.chap.secrets.choice", lambda _letters: next(letters))
+    assert chap.make_secret() == "NULl" + "b" * 12
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        ("username: pc1, secret: NULLtwelve12", "secret"),
+        ("username: NULLtwelve12, secret: TopSecretTopSecr", "username"),
+        ("username: pc1, secret: TopSecretTopSecr, next: NULLtwelve12", "next"),
+    ],
+)
+def test_a_secret_by_hand_that_lio_takes_for_none_is_refused_unseen(
+    api: APIClient,
+    node: RealNode,
+    worker: Make,
+    layout: Layout,
+    record: str,
+    field: str,
+) -> None:
+    node.register("n", access="acl")
+    worker("pc1")
+    layout.chap_secrets_yml.write_text(f"secrets:\n  pc1: {{{record}}}\n")
+    status, words = refusal(api, "put", "/workers/pc1/access", {"access": "chap"})
+    assert status == 503
+    assert f"{field} must not begin with NULL" in words
+    assert "twelve" not in words
+
+
 def test_a_new_secret_reaches_the_node(
     api: APIClient, node: RealNode, worker: Make, layout: Layout
 ) -> None:

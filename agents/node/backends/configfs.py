@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agents import protocol
 from agents.node.backends.limits import checkpoint
-from agents.protocol import Lun, Session, Target
+from agents.protocol import NONE, Lun, Session, Target
 from ipxeready import lio
 
 #: What the names of our storage objects begin with; the IQN of their target follows.
@@ -20,8 +20,6 @@ OURS = "ipxe:"
 #: Above the numbers that other tools count up from 0.
 _FIRST_ADAPTER = 1 << 30
 _GROUP = "tpgt_1"
-#: What the kernel reads as no name or no secret.
-NONE = "NULL"
 _PLUGIN = "fileio"
 _NAMES = ("iqn.", "eui.", "naa.")
 #: The last numbers of `info`: a path in front of them may have any words.

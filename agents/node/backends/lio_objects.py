@@ -15,7 +15,6 @@ from typing import Any
 
 from agents.node.backends import configfs
 from agents.node.backends.configfs import (
-    NONE,
     OURS,
     Shown,
     Tree,
@@ -23,7 +22,7 @@ from agents.node.backends.configfs import (
     store_index,
 )
 from agents.node.backends.limits import checkpoint
-from agents.protocol import CHAP, OFF, Access
+from agents.protocol import CHAP, NONE, OFF, Access
 from ipxeready.errors import (
     ApplicationError,
     Conflict,

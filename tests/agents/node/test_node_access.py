@@ -299,6 +299,14 @@ def test_a_target_that_is_not_there_is_said(lab: Lab) -> None:
         ({"access": "chap", "chap": {**SECRET, "username": "a,b"}}, "'a,b'"),
         ({"access": "chap", "chap": {**SECRET, "username": "a" * 256}}, "255"),
         ({"access": "chap", "chap": {**SECRET, "more": "x"}}, "nothing else"),
+        (
+            {"access": "chap", "chap": {**SECRET, "secret": "NULLtwelve12"}},
+            "chap.secret must not begin with NULL",
+        ),
+        (
+            {"access": "chap", "chap": {**SECRET, "username": "NULL"}},
+            "chap.username must not begin with NULL",
+        ),
     ],
 )
 @pytest.mark.parametrize("path", ["/lun/access", "/lun/disk"])
