@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -83,6 +85,11 @@ def check_storable(row: models.Model) -> None:
                     field=field.name,
                     value=value,
                 )
+            )
+        if isinstance(value, datetime) and not 1 < value.year < 9999:
+            # Another zone's year may be none that can be counted.
+            raise RecordBroken(
+                said("{field}: the year must be between 2 and 9998", field=field.name)
             )
         if isinstance(value, str) and not value.isascii():
             try:

@@ -57,7 +57,7 @@ class Draft:
         """A copy of the record `key` as in the file, None when absent; Unavailable when it is broken."""
         try:
             return copy.deepcopy(self.text.value(key))
-        except RecordBroken as error:
+        except (RecordBroken, FileBroken) as error:
             raise Unavailable(
                 said(
                     "{file}: {error} (line {line}); mend the file first",

@@ -111,6 +111,14 @@ def _time(where: str, field: str, data: dict[str, Any]) -> datetime | None:
                 field=field,
             )
         ) from None
+    if not 1 < found.year < 9999:
+        # Another zone's year may be none that can be counted.
+        raise RecordBroken(
+            said(
+                "{field}: the year must be between 2 and 9998",
+                field=f"{where}: {field}",
+            )
+        )
     return found if found.tzinfo else timezone.make_aware(found)
 
 

@@ -25,10 +25,12 @@ from django.utils import timezone
 
 from ipxeready import index
 from ipxeready.actors import ADMINISTRATOR, ROLES, Actor, weaker
-from ipxeready.errors import Conflict, Forbidden, Invalid, NotFound
+from ipxeready.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from ipxeready.index import Transaction
 from ipxeready.said import said
+from ipxeready.storage.broken import RecordBroken
 from ipxeready.users import selectors
+from ipxeready.users.adapters import operator_from, tokens_from
 from ipxeready.users.models import Operator, Token
 from ipxeready.users.validators import check_role, check_token_name
 
@@ -105,6 +107,7 @@ def token_create(
     now = timezone.localtime().replace(microsecond=0)
     with index.writing(actor=actor, op="token.create") as tx:
         record, tokens = _tokens(tx, username)
+        _whole(username, record)
         wanted = role or str(record.get("role"))
         if ROLES.index(wanted) > ROLES.index(str(record.get("role"))):
             raise Invalid(
@@ -176,6 +179,22 @@ def token_revoke(*, actor: Actor, token_id: str) -> str:
         )
         tx.on_commit(lambda: forget_use(token_id))
     return token_id
+
+
+def _whole(username: str, record: dict[str, Any]) -> None:
+    """Unavailable for a record that somebody's hand has broken: what it allows is not known."""
+    try:
+        operator_from(username, record)
+        tokens_from(username, record)
+    except RecordBroken as error:
+        raise Unavailable(
+            said(
+                "{file}: {error}; mend this record first",
+                file=settings.IPXE_LAYOUT.users_yml,
+                error=error.message,
+            ),
+            code="state.invalid",
+        ) from None
 
 
 def _tokens(tx: Transaction, username: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import stat
+from typing import Any
 
 import pytest
 import yaml
+from django.conf import global_settings
 from django.test import Client
 
 from ipxeready import index
@@ -236,3 +238,39 @@ def test_a_record_that_makes_no_sense_is_a_problem_that_says_what_to_do(
     assert "lower case" in found["Upper"]
     assert "must be one of" in found["rolls"]
     assert [user.pk for user in Operator.objects.all()] == ["admin"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pbkdf2_sha256$abc",
+        "pbkdf2_sha256$many$salt$hash",
+        "scrypt$16384$salt",
+        "argon2$x",
+    ],
+)
+def test_a_hash_that_a_hand_cut_is_a_problem(
+    layout: Layout, root_admin: Operator, settings: Any, text: str
+) -> None:
+    settings.PASSWORD_HASHERS = global_settings.PASSWORD_HASHERS
+    with layout.users_yml.open("a") as file:
+        file.write(f"  cut:\n    role: viewer\n    password: '{text}'\n")
+    index.ensure_fresh(wait=True)
+    (problem,) = index.problems()
+    assert "manage.py user password cut" in problem.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pbkdf2_sha256$99999999999999$salt$hash",
+        "pbkdf2_sha256$-1$salt$hash",
+        "scrypt$16385$salt$8$1$hash",
+        "bcrypt_sha256$$2b$12$" + "a" * 53,
+    ],
+)
+def test_a_hash_that_cannot_be_computed_lets_nobody_in(
+    settings: Any, text: str
+) -> None:
+    settings.PASSWORD_HASHERS = global_settings.PASSWORD_HASHERS
+    assert Operator(username="odd", password=text).check_password("x") is False
