@@ -81,6 +81,11 @@ def job_start(*, actor: Actor, work: Work) -> Job:
     return job
 
 
+def job_find(work: Work) -> Job | None:
+    """The job that does the same work right now, if there is one."""
+    return store().find_running(work.key) if work.key is not None else None
+
+
 def job_run(*, actor: Actor, work: Work, draw: Progress) -> Any:
     """Do it here and now, as a job that others see and may cancel; its result, or its refusal.
 

@@ -31,7 +31,8 @@ from agents.models import Agent
 from agents.selectors import agents
 from ipxeready.actors import OPERATOR
 from ipxeready.errors import ApplicationError, Invalid
-from ipxeready.jobs.services import job_start
+from ipxeready.index.selectors import records_digest
+from ipxeready.jobs.services import job_find, job_start
 from ipxeready.storage.sizes import format_size
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page, page_view
@@ -308,7 +309,7 @@ def _ask(request: HttpRequest, what: str) -> HttpResponse:
     listing = None
     if form.is_valid():
         listing = step.listing(actor_of(request), chosen, form)
-    digest = _digest(what, chosen, form)
+    digest = _digest(what, step, chosen, form)
     ready = listing is not None and listing.ready and not form.errors
     if ready and request.POST.get("begin") == digest:
         try:
@@ -319,6 +320,8 @@ def _ask(request: HttpRequest, what: str) -> HttpResponse:
             refuse(form, error)
             ready = False
     elif request.POST.get("begin"):
+        if ready and (address := _under_way(request, step, chosen, form)):
+            return HttpResponseRedirect(address)
         text = _t("Something has changed since this was listed: look at it again.")
         messages.warning(request, text)
     rows = sorted(listing.rows, key=lambda row: not row.bad) if listing else []
@@ -354,9 +357,22 @@ def _begun(
     return HttpResponseRedirect(f"{address}?begun")
 
 
-def _digest(what: str, chosen: Mapping[str, str], form: Any) -> str:
-    """What was listed; a form that says something else is listed again first."""
+def _under_way(
+    request: HttpRequest, step: Step[Any], chosen: Mapping[str, str], form: Any
+) -> str:
+    """The page of the job that does this already, if the button was pressed twice."""
+    try:
+        job = job_find(step.work(actor_of(request), chosen, form))
+    except ApplicationError:
+        return ""
+    return reverse("admin:board_job", args=[job.id]) if job else ""
+
+
+def _digest(what: str, step: Step[Any], chosen: Mapping[str, str], form: Any) -> str:
+    """What was listed; a form that says something else, or loses something else, is listed again first."""
     said = [what, sorted(chosen.items()), getattr(form, "cleaned_data", None)]
+    if step.danger:
+        said.append(records_digest("workers", sorted(chosen)))
     text = json.dumps(said, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -13,7 +13,7 @@ from workers import selectors
 from workers.cds import cd_attach
 from workers.forms import CdForm, CdRemovalForm, place_of
 from workers.inuse import session_words, sessions_of
-from workers.pages.common import ask, back, done, refuse
+from workers.pages.common import ask, back, done, refuse, refuse_stale
 from workers.removal import Removal, cd_delete
 
 
@@ -60,6 +60,7 @@ def detach(request: HttpRequest, worker_id: str) -> HttpResponse:
         if form.is_valid():
             removal = Removal(**form.cleaned_data)
             try:
+                refuse_stale(request, worker)
                 cd_delete(actor=actor_of(request), worker_id=worker.pk, removal=removal)
             except ApplicationError as error:
                 refuse(form, error)

@@ -86,6 +86,7 @@ def ask(
             "form": form,
             "submit": submit,
             "back_url": worker_url(worker.pk),
+            "record_digest": digest_of(worker),
             **context,
         },
         title=title,
@@ -110,7 +111,7 @@ def digest_of(worker: Worker) -> str:
 
 
 def refuse_stale(request: HttpRequest, worker: Worker) -> None:
-    """Conflict when the record has changed since the form was opened; inside a write only."""
+    """Conflict when the record has changed since the form was opened; certain inside a write only."""
     sent = request.POST.get("record_digest")
     if sent and sent != digest_of(worker):
         raise Conflict(

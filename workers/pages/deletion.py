@@ -20,7 +20,14 @@ from workers.forms import RemovalForm
 from workers.goes import what_goes
 from workers.inuse import session_words
 from workers.models import Worker
-from workers.pages.common import ask, list_url, refuse, trail_of, worker_url
+from workers.pages.common import (
+    ask,
+    list_url,
+    refuse,
+    refuse_stale,
+    trail_of,
+    worker_url,
+)
 from workers.removal import Removal, worker_delete
 
 #: Operations in which a deletion tells what it did, and how many of them one page looks at.
@@ -37,6 +44,7 @@ def delete(request: HttpRequest, worker_id: str) -> HttpResponse:
         if form.is_valid():
             removal = Removal(**form.cleaned_data)
             try:
+                refuse_stale(request, worker)
                 worker_delete(
                     actor=actor_of(request), worker_id=worker.pk, removal=removal
                 )

@@ -16,7 +16,7 @@ from workers.forms import GrowForm, RemovalForm, ResetForm
 from workers.inuse import session_words
 from workers.live import LiveTarget, targets_of
 from workers.models import Disk, Worker
-from workers.pages.common import ask, back, done, followed, refuse
+from workers.pages.common import ask, back, done, followed, refuse, refuse_stale
 from workers.removal import Removal, disk_delete
 
 
@@ -99,6 +99,7 @@ def reset(request: HttpRequest, worker_id: str, os: str) -> HttpResponse:
     form = ResetForm(request.POST or None, offers=found)
     if request.method == "POST" and form.is_valid():
         try:
+            refuse_stale(request, worker)
             work = jobs.reset_work(
                 actor=actor,
                 worker_id=worker.pk,
@@ -145,6 +146,7 @@ def delete(request: HttpRequest, worker_id: str, os: str) -> HttpResponse:
         form = RemovalForm(request.POST)
         if form.is_valid():
             try:
+                refuse_stale(request, worker)
                 disk_delete(
                     actor=actor_of(request),
                     worker_id=worker.pk,

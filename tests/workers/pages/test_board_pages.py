@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -175,6 +176,50 @@ def test_what_was_not_listed_does_not_begin(
         assert answer.status_code == 200
         assert "Something has changed" in _text(answer)
     assert ledger(layout)[pcs[0]].get("disks") in (None, [])
+
+
+def test_a_disk_that_was_not_listed_does_not_go(
+    oscar: Client, pcs: list[str], layout: Layout, node: RealNode
+) -> None:
+    form = {"chosen": f"* {pcs[0]}", "delete_disk": "on", "asked": "1"}
+    page = _text(oscar.post(f"{BOARD}delete/", form))
+    digest = re.search(r'name="begin" value="([^"]+)"', page)
+    assert digest
+    disks = {"os": "debian", "type": "empty", "size": "1M", "chosen": f"*a {pcs[0]}"}
+    _begin(oscar, "disks", disks)
+    answer = oscar.post(f"{BOARD}delete/", {**form, "begin": digest[1]})
+    assert answer.status_code == 200
+    assert "Something has changed" in _text(answer)
+    assert f"with its image {pcs[0]}.debian.img" in _text(answer)
+    assert (node.folder / f"{pcs[0]}.debian.img").exists()
+    _begin(oscar, "delete", form)
+    assert pcs[0] not in ledger(layout)
+
+
+def test_a_button_pressed_twice_leads_to_the_same_job(
+    oscar: Client, pcs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = threading.Event()
+
+    def slow(**_given: Any) -> dict[str, Any]:
+        go.wait(30)
+        return {"succeeded": [], "failed": []}
+
+    monkeypatch.setattr("workers.jobs.workers_delete", slow)
+    form = {"chosen": f"* {pcs[0]} {pcs[1]}", "asked": "1"}
+    page = _text(oscar.post(f"{BOARD}delete/", form))
+    digest = re.search(r'name="begin" value="([^"]+)"', page)
+    assert digest
+    pressed = {**form, "begin": digest[1]}
+    try:
+        first = oscar.post(f"{BOARD}delete/", pressed)
+        # By now the first has begun to delete.
+        oscar.post(f"/admin/workers/worker/{pcs[0]}/delete/", {})
+        second = oscar.post(f"{BOARD}delete/", pressed)
+    finally:
+        go.set()
+    assert first.status_code == second.status_code == 302
+    assert second["Location"].split("?")[0] == first["Location"].split("?")[0]
 
 
 def test_a_master_is_chosen_among_those_of_every_chosen_node(
