@@ -8,6 +8,7 @@ from django.views.generic import RedirectView
 
 from ipxeready.openapi import SchemaView
 from ipxeready.web.health import healthz
+from ipxeready.web.language import set_language
 from ipxeready.web.routing import PREFIX, api_path
 
 _api: list[URLPattern | URLResolver] = [
@@ -26,7 +27,7 @@ _api: list[URLPattern | URLResolver] = [
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
-    path("i18n/", include("django.conf.urls.i18n")),
+    path("i18n/setlang/", set_language, name="set_language"),
     path(PREFIX, include(_api)),
     path("", include(_api)),
 ]

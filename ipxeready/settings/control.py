@@ -35,6 +35,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "ipxeready.web.middleware.HeadersMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "ipxeready.web.middleware.AddressMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -102,6 +102,28 @@ def _failed(request: HttpRequest) -> HttpResponse:
     return HttpResponse(_FAILED_SCRIPT, content_type="text/plain; charset=utf-8")
 
 
+class AddressMiddleware:
+    """An address whose bytes are no UTF-8 leads back to itself: after a login, and when the language is switched.
+
+    Django writes such bytes as `%FF`, and then quotes that again.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Let the request tell its address as it was sent."""
+        path, mark, query = str(request.META.get("RAW_URI", "")).partition("?")
+        if "%" in request.path_info and path[:1] == "/" and path[:2] != "//":
+
+            def get_full_path(force_append_slash: bool = False) -> str:
+                end = "/" if force_append_slash and not path.endswith("/") else ""
+                return f"{path}{end}{mark}{query}"
+
+            request.get_full_path = get_full_path  # type: ignore[method-assign]
+        return self.get_response(request)
+
+
 class FreshIndexMiddleware:
     """Hand edits count from the next request on: each one starts with the freshness check."""
 

@@ -6,6 +6,7 @@ import html
 import os
 import re
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.http import HttpResponse
@@ -131,6 +132,35 @@ def test_names_that_are_no_utf8_can_be_told_from_their_spelling(
         answer = _get(Client(), links[shown])
         assert b"".join(answer) == content
         answer.close()
+
+
+@pytest.mark.parametrize(
+    "name", [b"caf\xe9", b"%FF", b"a%20b", b"\xff\xfe", "caf\u00e9".encode()]
+)
+def test_the_language_is_switched_in_a_folder_of_any_name(
+    viewer_page: Client, layout: Layout, name: bytes
+) -> None:
+    (layout.public / os.fsdecode(name)).mkdir()
+    (address,) = _links(_get(viewer_page, TOP).content.decode()).values()
+    page = _get(viewer_page, f"{address}?p=1").content.decode()
+    found = re.search(r'name="next" value="([^"]*)"', page)
+    assert found
+    back = html.unescape(found[1])
+    assert back == f"{address}?p=1"
+    answer = viewer_page.post("/i18n/setlang/", {"language": "zh-hans", "next": back})
+    assert answer["Location"] == back
+    assert viewer_page.cookies["django_language"].value == "zh-hans"
+    assert _get(viewer_page, back).status_code == 200
+    login = _get(Client(), back)["Location"]
+    assert parse_qs(urlsplit(login).query)["next"] == [back]
+
+
+def test_an_odd_address_without_its_slash_is_led_to_the_one_with_it(
+    viewer_page: Client,
+) -> None:
+    answer = _get(viewer_page, "/admin/jobs/%FF?p=1")
+    assert answer["Location"] == "/admin/jobs/%FF/?p=1"
+    assert _get(viewer_page, "/admin/jobs/%FF/").status_code == 404
 
 
 def test_a_stamp_outside_of_all_calendars_is_no_error(
