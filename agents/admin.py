@@ -7,6 +7,7 @@ from django.urls import URLPattern, path
 
 from agents.models import Agent
 from agents.pages import editing, images, listing, log, luns, node, registering
+from agents.pages.common import NODE, address, find
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER
 from ipxeready.web.admin import FileBackedAdmin
 from ipxeready.web.pages import View, page_view
@@ -35,6 +36,10 @@ _PAGES: tuple[tuple[str, View, str, str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
+def _home(agent_id: str, **_more: str) -> str:
+    return address(NODE, find(agent_id))
+
+
 @admin.register(Agent)
 class AgentAdmin(FileBackedAdmin):
     """Where disks and install CDs can be put."""
@@ -46,7 +51,13 @@ class AgentAdmin(FileBackedAdmin):
         mine = [
             path(
                 route,
-                page_view(view, look=role, change=role, methods=methods),
+                page_view(
+                    view,
+                    look=role,
+                    change=role,
+                    methods=methods,
+                    home=None if "GET" in methods else _home,
+                ),
                 name=f"agents_agent_{name}",
             )
             for route, view, name, role, methods in _PAGES

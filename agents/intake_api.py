@@ -17,7 +17,12 @@ from agents import intake_jobs as jobs
 from ipxeready.errors import ApplicationError, Invalid, Unavailable
 from ipxeready.jobs.api import ACCEPTED, PREFER, LongView
 from ipxeready.pace import hurry
-from ipxeready.web.serializers import StrictSerializer, no_body, strict_query
+from ipxeready.web.serializers import (
+    StrictSerializer,
+    WholeNumberField,
+    no_body,
+    strict_query,
+)
 from ipxeready.web.views import ApiView
 
 _ANY = {200: dict[str, Any]}
@@ -39,7 +44,7 @@ class UploadCreateSerializer(StrictSerializer):
     """`POST /agents/{id}/uploads`."""
 
     name = serializers.CharField()
-    size = serializers.IntegerField(required=False, allow_null=True)
+    size = WholeNumberField(required=False, allow_null=True)
     sha256 = serializers.CharField(required=False, allow_null=True, allow_blank=True)
 
 

@@ -21,6 +21,7 @@ from audit.export import CSV, TYPES, export
 from audit.filters import NAMES, OperationFilter
 from audit.models import Operation
 from audit.wanted import Wanted
+from ipxeready.errors import Invalid
 from ipxeready.web.pages import page, page_view
 from ipxeready.web.text import visible
 
@@ -163,8 +164,12 @@ def download(request: HttpRequest) -> HttpResponseBase:
     form = request.GET.get("format", CSV)
     if form not in TYPES:
         raise Http404
+    filters = _form(request)
+    for field, errors in filters.errors.items():
+        # All of it instead would be taken for what was asked for.
+        raise Invalid(" ".join(map(str, errors)), field=field)
     answer = StreamingHttpResponse(
-        export(form, _form(request).wanted()), content_type=TYPES[form]
+        export(form, filters.wanted()), content_type=TYPES[form]
     )
     name = f"operations-{timezone.localdate().isoformat()}.{form}"
     answer["Content-Disposition"] = f'attachment; filename="{name}"'

@@ -16,6 +16,7 @@ from bootvars.runtime import auto_register_enabled, auto_register_set
 from ipxeready.errors import ApplicationError
 from ipxeready.web.actors import actor_of
 from ipxeready.web.admin import FileBackedAdmin
+from ipxeready.web.serializers import parse_boolean
 from ipxeready.web.words import in_words
 
 
@@ -52,11 +53,13 @@ class SettingAdmin(FileBackedAdmin):
         if request.method == "POST":
             if not self.has_change_permission(request):
                 raise PermissionDenied
-            enabled = request.POST.get("enabled") == "true"
             try:
+                enabled = parse_boolean("enabled", request.POST.get("enabled", ""))
                 auto_register_set(actor=actor_of(request), enabled=enabled)
             except ApplicationError as error:
-                self.message_user(request, in_words(error), messages.ERROR)
+                field = f"{error.field}: " if error.field else ""
+                text = f"{field}{in_words(error)}"
+                self.message_user(request, text, messages.ERROR)
             else:
                 text = (
                     _t("Unknown machines are registered from now on.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
@@ -16,13 +16,16 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from ipxeready.actors import ADMINISTRATOR, OPERATOR
+from ipxeready.errors import Invalid
 from ipxeready.web.admin import FileBackedAdmin
 from ipxeready.web.pages import page_view
 from ipxeready.web.text import shown
+from ipxeready.web.words import in_words
 from workers import selectors
-from workers.filters import WorkerFilterSet
+from workers.filters import filtered
 from workers.models import Worker
 from workers.pages import access, cds, creation, deletion, disks, listing, worker
+from workers.pages.common import worker_url
 from workers.pages.parts import LIST_PARTS
 from workers.pages.words import status_words
 
@@ -64,7 +67,11 @@ class WorkerAdmin(FileBackedAdmin):
         """The same search as the API's: id, hostname or MAC."""
         if not search_term:
             return queryset, False
-        return WorkerFilterSet({"search": search_term}, queryset=queryset).qs, False
+        try:
+            return filtered({"search": search_term}, queryset), False
+        except Invalid as error:
+            messages.error(request, f"{error.field}: {in_words(error)}")
+            return queryset.none(), False
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """The list that asks for the things of its rows at once."""
@@ -130,15 +137,19 @@ class WorkerAdmin(FileBackedAdmin):
         mine = [
             path(f"<str:worker_id>/{route}", view, name=f"workers_worker_{name}")
             for route, name, view in (
-                ("mac/", "mac", page_view(worker.mac, methods=("POST",))),
-                ("boot/", "boot", page_view(worker.boot, methods=("POST",))),
+                ("mac/", "mac", page_view(worker.mac, methods=("POST",), home=_home)),
+                (
+                    "boot/",
+                    "boot",
+                    page_view(worker.boot, methods=("POST",), home=_home),
+                ),
                 ("access/", "access", _operators(access.worker_access)),
                 ("deleted/", "deleted", page_view(deletion.deleted)),
                 ("disk/add/", "disk_add", _operators(creation.disk_add)),
                 (
                     "disk/<str:os>/default/",
                     "disk_default",
-                    page_view(disks.make_default, methods=("POST",)),
+                    page_view(disks.make_default, methods=("POST",), home=_home),
                 ),
                 ("disk/<str:os>/grow/", "disk_grow", _operators(disks.grow)),
                 ("disk/<str:os>/reset/", "disk_reset", _operators(disks.reset)),
@@ -180,6 +191,10 @@ class WorkerAdmin(FileBackedAdmin):
     ) -> Any:
         """What goes, what stays, and the end of it."""
         return _delete(request, unquote(object_id))
+
+
+def _home(worker_id: str, **_more: str) -> str:
+    return worker_url(worker_id)
 
 
 def _operators(view: Any) -> Any:

@@ -26,6 +26,8 @@ _ORDERINGS = ("worker_id", "hostname", "state", "default_os")
 _OF_A_MAC = re.compile(r"[0-9a-f:-]+", re.IGNORECASE | re.ASCII)
 #: Words of one search; each is a part of the query.
 _WORDS = 10
+#: Characters of one search: SQLite compares no pattern of any length.
+_LONGEST = 200
 
 
 def _choice(label: Any, values: list[str], **more: Any) -> Any:
@@ -85,7 +87,10 @@ class WorkerFilterSet(django_filters.FilterSet):
         label=_("has a disk"), method="with_disk", validators=[_is_boolean]
     )
     search = django_filters.CharFilter(
-        label=_("search"), method="with_words", validators=[_few_words]
+        label=_("search"),
+        method="with_words",
+        max_length=_LONGEST,
+        validators=[_few_words],
     )
     ordering = django_filters.CharFilter(
         label=_("order"), method="in_order", validators=[_known_columns]
@@ -145,11 +150,12 @@ class WorkerFilterSet(django_filters.FilterSet):
         return rows.order_by(*columns, "worker_id")
 
 
-def filtered(given: Mapping[str, str]) -> QuerySet[Worker]:
-    """Workers that these filters find, by id where no ordering is given; Invalid names the filter that is wrong."""
-    filters = WorkerFilterSet(
-        dict(given), queryset=Worker.objects.order_by("worker_id")
-    )
+def filtered(
+    given: Mapping[str, str], workers: QuerySet[Worker] | None = None
+) -> QuerySet[Worker]:
+    """Workers (of these) that the filters find, by id where no ordering is given; Invalid names the filter that is wrong."""
+    every = Worker.objects.order_by("worker_id") if workers is None else workers
+    filters = WorkerFilterSet(dict(given), queryset=every)
     if not filters.is_valid():
         name, faults = next(iter(filters.errors.items()))
         raise Invalid(" ".join(str(fault) for fault in faults), field=name)

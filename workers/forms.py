@@ -13,6 +13,7 @@ from agents.choices import AccessMode
 from agents.offers import Offer
 from ipxeready.storage.iqn import OSES
 from ipxeready.storage.sizes import format_size
+from ipxeready.web.forms import WholeNumberField
 from ipxeready.web.text import cut, visible
 from ipxeready.web.words import in_words
 from workers.choices import MENU_DEFAULTS
@@ -134,7 +135,7 @@ class BootForm(_Form):
         choices=[("", "-"), *((item, item) for item in MENU_DEFAULTS)],
         help_text=_("What the menu chooses where no default system is set."),
     )
-    menu_timeout = forms.IntegerField(
+    menu_timeout = WholeNumberField(
         label=_("menu timeout (ms)"),
         required=False,
         min_value=0,

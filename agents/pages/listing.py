@@ -24,6 +24,7 @@ from ipxeready.actors import ADMINISTRATOR
 from ipxeready.errors import ApplicationError
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import may, page
+from ipxeready.web.serializers import parse_boolean
 from ipxeready.web.words import in_words
 
 #: Cards of one page: as many nodes are asked at a time.
@@ -130,13 +131,14 @@ def _filtered(query: Any) -> bool:
 def switch(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Let a node take new disks and CDs again, or no more; back to where the button was."""
     agent = find(agent_id)
-    enabled = request.POST.get("enabled") == "1"
     try:
+        enabled = parse_boolean("enabled", request.POST.get("enabled", ""))
         services.agent_update(
             actor=actor_of(request), agent_id=agent.id, enabled=enabled
         )
     except ApplicationError as error:
-        messages.error(request, in_words(error))
+        field = f"{error.field}: " if error.field else ""
+        messages.error(request, f"{field}{in_words(error)}")
     else:
         words = (
             _("%(node)s is enabled: new disks may go there.")

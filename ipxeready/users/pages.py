@@ -17,6 +17,7 @@ from ipxeready.users import selectors, services, tokens
 from ipxeready.users.choices import Role
 from ipxeready.users.models import Operator
 from ipxeready.web.actors import actor_of
+from ipxeready.web.forms import WholeNumberField
 from ipxeready.web.pages import page, page_view
 from ipxeready.web.words import in_words, refuse
 
@@ -33,7 +34,7 @@ class TokenForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices)
-    days = forms.IntegerField(
+    days = WholeNumberField(
         label=_("Days"),
         required=False,
         min_value=1,
@@ -66,7 +67,12 @@ def urls() -> list[URLPattern]:
             ("sessions/", _sessions, "POST"),
         ):
             # One's own account is one's own business, whatever the role; `_whose` looks at whose it is.
-            guarded = page_view(view, change=VIEWER, methods=(method,))
+            guarded = page_view(
+                view,
+                change=VIEWER,
+                methods=(method,),
+                home=_home if method == "POST" else None,
+            )
             shown = f"{name}{view.__name__}" if route else name
             found.append(path(f"{start}{route}", guarded, name=shown))
     return found
@@ -84,6 +90,10 @@ def _address(username: str | None, page: str = "") -> str:
     if username is None:
         return reverse(f"admin:account{page}")
     return reverse(f"admin:accounts{page}", args=[username])
+
+
+def _home(username: str | None = None, **_more: str) -> str:
+    return _address(username)
 
 
 def _account(request: HttpRequest, username: str | None = None) -> HttpResponse:

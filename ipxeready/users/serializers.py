@@ -11,7 +11,7 @@ from ipxeready.actors import ROLES
 from ipxeready.users import selectors
 from ipxeready.users.models import Operator, Token
 from ipxeready.users.tokens import LONGEST_DAYS, last_used
-from ipxeready.web.serializers import StrictSerializer
+from ipxeready.web.serializers import StrictSerializer, WholeNumberField
 
 
 class TokenCreateSerializer(StrictSerializer):
@@ -21,7 +21,7 @@ class TokenCreateSerializer(StrictSerializer):
     role = serializers.ChoiceField(
         choices=ROLES, required=False, allow_null=True, help_text="Default: one's own."
     )
-    days = serializers.IntegerField(
+    days = WholeNumberField(
         min_value=1,
         max_value=LONGEST_DAYS,
         required=False,

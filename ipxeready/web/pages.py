@@ -14,6 +14,7 @@ from django.http import (
     HttpResponse,
     HttpResponseBase,
     HttpResponseNotAllowed,
+    HttpResponseRedirect,
 )
 from django.template.response import TemplateResponse
 
@@ -37,17 +38,21 @@ def page_view(
     look: str = VIEWER,
     change: str = OPERATOR,
     methods: Sequence[str] = ("GET",),
+    home: Callable[..., str] | None = None,
 ) -> View:
     """`view` as a page of the admin site: its methods only, for those who log in with the role that the method needs.
 
     `look` is the role for reading, `change` for everything else. What a service refuses becomes a page that says
-    so: a form that can show the refusal beside its field catches it itself.
+    so: a form that can show the refusal beside its field catches it itself. Where there is a POST only, `home` is the
+    page of its form: a GET is somebody who changed the language there, or had to log in again first.
     """
     allowed = {*methods, *(["HEAD"] if "GET" in methods else [])}
 
     @functools.wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         method = request.method or ""
+        if home is not None and method in ("GET", "HEAD"):
+            return HttpResponseRedirect(home(**kwargs))
         if method not in allowed:
             return HttpResponseNotAllowed(sorted(allowed))
         needed = role_needed(method, look=look, change=change)

@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError
+from ipxeready.said import joined
 from ipxeready.web.actors import actor_of
 from ipxeready.web.exceptions import error_headers
 from ipxeready.web.words import in_words
@@ -53,7 +54,12 @@ def _error(request: HttpRequest, status: int, title: str, detail: str) -> HttpRe
 def refused(request: HttpRequest, error: ApplicationError) -> HttpResponse:
     """A refusal outside of the API's views, in the caller's form."""
     if wants_html(request):
-        response = _error(request, error.status, gettext("Not possible"), error.message)
+        # Beside no field here, so the field is named.
+        known = not error.field or error.field in error.message
+        words = (
+            error.message if known else joined(": ", error.field or "", error.message)
+        )
+        response = _error(request, error.status, gettext("Not possible"), words)
     else:
         response = JsonResponse({"detail": error.detail()}, status=error.status)
     for name, value in error_headers(error).items():

@@ -235,7 +235,11 @@ def test_administrators_remove_and_disable(
     assert b"disabled" in client.get(LIST).content
     assert client.post(switch, {"enabled": "1"})["Location"].endswith("/change/")
     assert registry(layout)["node-1"]["enabled"] is True
-    assert client.get(switch).status_code == 405
+    assert client.get(switch)["Location"] == f"{LIST}node-1/change/"
+    for odd in ({}, {"enabled": ""}, {"enabled": "on"}, {"enabled": "0\0"}):
+        answer = client.post(switch, odd, follow=True)
+        assert b"Enabled: must be true, false, 1 or 0" in answer.content
+        assert registry(layout)["node-1"]["enabled"] is True
     assert client.get(f"{LIST}node-1/delete/").status_code == 200
     assert client.post(f"{LIST}node-1/delete/").status_code == 302
     assert registry(layout) == {}

@@ -80,5 +80,26 @@ def test_nobody_changes_anything(client: Client, layout: Layout) -> None:
     assert layout.operations.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("from_time=yesterday", "from_time"),
+        ("to_time=0000-00-00", "to_time"),
+        ("period=ever", "period"),
+        ("search=" + "x" * 201, "search"),
+        ("op=a%00b", "op"),
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_filter_that_is_wrong_is_no_export_of_everything(
+    client: Client, form: str, query: str, field: str
+) -> None:
+    answer = client.get(f"{LIST}export/?format={form}&{query}")
+    assert answer.status_code == 400
+    assert field in answer.json()["detail"]
+    page = client.get(f"{LIST}export/?{query}", HTTP_ACCEPT="text/html")
+    assert f"{field}: " in page.content.decode()
+
+
 def test_strangers_are_led_to_the_login(layout: Layout) -> None:
     assert Client().get(LIST).status_code == 302

@@ -24,7 +24,7 @@ LANGUAGES = ("en", "zh-hans")
 #: What must never come out as it went in.
 MARKUP = "<b onclick='x'>\"&amp;</b>"
 
-OK, ELSEWHERE, FORBIDDEN, GONE, NO_METHOD = 200, 302, 403, 404, 405
+OK, ELSEWHERE, FORBIDDEN, GONE = 200, 302, 403, 404
 #: For each page of a model: administrator, operator, viewer.
 EXPECTED: dict[str, dict[str, tuple[int, int, int]]] = {
     "workers.worker": {
@@ -35,13 +35,13 @@ EXPECTED: dict[str, dict[str, tuple[int, int, int]]] = {
         "history": (OK, OK, OK),
         "disk_add": (OK, OK, FORBIDDEN),
         "disk_delete": (OK, OK, FORBIDDEN),
-        "disk_default": (NO_METHOD, NO_METHOD, NO_METHOD),
+        "disk_default": (ELSEWHERE, ELSEWHERE, ELSEWHERE),
         "disk_grow": (OK, OK, FORBIDDEN),
         "disk_reset": (OK, OK, FORBIDDEN),
         "cd_attach": (OK, OK, FORBIDDEN),
         "cd_detach": (GONE, GONE, FORBIDDEN),
-        "mac": (NO_METHOD, NO_METHOD, NO_METHOD),
-        "boot": (NO_METHOD, NO_METHOD, NO_METHOD),
+        "mac": (ELSEWHERE, ELSEWHERE, ELSEWHERE),
+        "boot": (ELSEWHERE, ELSEWHERE, ELSEWHERE),
         "deleted": (GONE, GONE, GONE),
         "access": (OK, OK, FORBIDDEN),
         "node_access": (OK, FORBIDDEN, FORBIDDEN),
@@ -102,7 +102,7 @@ OTHERS = {
     "/admin/accounts/victor/": (OK, FORBIDDEN, OK),
     "/admin/accounts/alice/": (OK, FORBIDDEN, FORBIDDEN),
     "/admin/accounts/%3Cb%3E/": (GONE, FORBIDDEN, FORBIDDEN),
-    "/admin/account/tokens/": (NO_METHOD, NO_METHOD, NO_METHOD),
+    "/admin/account/tokens/": (ELSEWHERE, ELSEWHERE, ELSEWHERE),
     "/admin/nothing/": (GONE, GONE, GONE),
     "/admin/workers/": (OK, OK, OK),
     "/admin/jobs/": (OK, OK, OK),

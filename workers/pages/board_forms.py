@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.choices import AccessMode
 from ipxeready.storage.iqn import OSES
 from ipxeready.storage.sizes import format_size
+from ipxeready.web.forms import WholeNumberField
 from ipxeready.web.text import cut, visible
 from workers.choices import MENU_DEFAULTS, DiskType, State
 
@@ -117,7 +118,7 @@ class BootsForm(_Form):
             *((item, item) for item in MENU_DEFAULTS),
         ],
     )
-    menu_timeout = forms.IntegerField(
+    menu_timeout = WholeNumberField(
         label=_("menu timeout (ms)"),
         required=False,
         min_value=0,

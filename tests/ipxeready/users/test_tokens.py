@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from rest_framework.test import APIClient
 
 from ipxeready import index
 from ipxeready.actors import Actor
-from ipxeready.errors import Conflict, Forbidden, Invalid, NotFound
+from ipxeready.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from ipxeready.storage.paths import Layout
 from ipxeready.users import selectors, services, tokens
 from ipxeready.users.tokens import token_create, token_owner, token_revoke
@@ -175,6 +176,8 @@ def test_a_copy_of_a_token_in_another_record_makes_it_nobodys(layout: Layout) ->
         ({"role": "king"}, "role must be"),
         ({"name": ""}, "name must be"),
         ({"expires": "tomorrow"}, "expires must be"),
+        ({"expires": "9999-12-31T23:59:59-14:00"}, "expires: the year must be"),
+        ({"created": "0001-01-01T00:00:00+14:00"}, "created: the year must be"),
     ],
 )
 def test_a_token_that_a_hand_spoiled_is_a_problem_that_says_which(
@@ -189,6 +192,62 @@ def test_a_token_that_a_hand_spoiled_is_a_problem_that_says_which(
     (problem,) = index.problems()
     assert words in problem.message
     assert "of oscar" in problem.message
+    assert page("ann").get("/admin/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"role": "admin"}, "role of oscar: must be one of"),
+        ({"role": None}, "role of oscar: must be one of"),
+        ({"tokens": {"a00000000001": 5}}, "token a00000000001 of oscar"),
+        ({"tokens": [1]}, "tokens of oscar: must be a mapping"),
+    ],
+)
+def test_no_token_is_made_for_a_record_that_a_hand_spoiled(
+    api: APIClient, layout: Layout, change: dict[str, Any], words: str
+) -> None:
+    data = yaml.safe_load(layout.users_yml.read_text())
+    data["users"]["oscar"].update(change)
+    layout.users_yml.write_text(yaml.safe_dump(data))
+    before = layout.users_yml.read_bytes()
+    answer = api.post("/tokens", {"name": "n", "user": "oscar"})
+    assert answer.status_code == 503
+    assert words in answer.json()["detail"]
+    assert "mend this record first" in answer.json()["detail"]
+    form = {"name": "n", "role": "viewer"}
+    refused = page("ann").post("/admin/accounts/oscar/tokens/", form)
+    assert words in html.unescape(refused.content.decode())
+    assert layout.users_yml.read_bytes() == before
+
+
+def test_a_record_that_is_an_alias_is_refused_and_not_a_bug(layout: Layout) -> None:
+    make("oscar")
+    text = layout.users_yml.read_text().replace("  oscar:\n", "  oscar: &one\n")
+    layout.users_yml.write_text(f"{text}  copy: *one\n")
+    make("ann")
+    with pytest.raises(Unavailable, match="copy"):
+        services.user_end_sessions(actor=ROOT, username="copy")
+
+
+def test_days_are_plain_digits(api: APIClient) -> None:
+    for days in ("1_0", "+5", "\uff11\uff12", "1e3", True):
+        answer = api.post("/tokens", {"name": "n", "user": "oscar", "days": days})
+        assert answer.status_code == 400, days
+        assert "days" in answer.json()["detail"]
+    form = {"name": "n", "role": "viewer", "days": "1_0"}
+    refused = page("victor").post("/admin/account/tokens/", form)
+    assert "1_0 is no whole number" in refused.content.decode()
+    assert not selectors.tokens().exists()
+
+
+def test_an_address_that_only_takes_a_post_leads_to_its_form() -> None:
+    """Where the language is switched beside a refusal, or the session had ended before the button was pressed."""
+    ann = page("ann")
+    for start in ("/admin/account/", "/admin/accounts/oscar/"):
+        for path in ("tokens/", "tokens/a00000000001/revoke/", "sessions/"):
+            assert ann.get(start + path)["Location"] == start
+    assert "next=/admin/account/" in Client().get("/admin/account/tokens/")["Location"]
 
 
 def test_the_rules_of_making_one() -> None:

@@ -154,6 +154,25 @@ def test_the_switch_for_unknown_machines_leads_back_to_the_list(
     assert "Zero-touch registration: off" in text_of(page.get(LIST))
     answer = page.post(address, {"enabled": "true", "next": "//evil.example/"})
     assert answer["Location"] == address
+    for odd in ({}, {"enabled": ""}, {"enabled": "on"}):
+        answer = page.post(address, {**odd, "next": LIST}, follow=True)
+        assert "Enabled: must be true, false, 1 or 0" in text_of(answer)
+        assert "Zero-touch registration: on" in text_of(page.get(LIST))
+
+
+@pytest.mark.parametrize("search", ["x" * 201, "a " * 11])
+def test_a_search_that_cannot_be_made_finds_nothing_and_says_why(
+    page: Client, pc: str, search: str
+) -> None:
+    answer = page.get(LIST, {"q": search})
+    assert rows(answer) == []
+    assert "Search: " in text_of(answer)
+    assert "at most" in text_of(answer)
+    answer = page.post(
+        "/admin/board/plan/", {"all": "1", "filters": f"search={search}"}
+    )
+    assert answer.status_code == 400
+    assert "search" in answer.json()["detail"]
 
 
 # --- the worker's page ------------------------------------------------------------
@@ -224,6 +243,9 @@ def test_the_mac_is_changed_and_its_history_kept(
     assert answer.status_code == 200
     assert list(answer.context["mac_form"].errors) == ["mac"]
     assert snapshot(layout) == before
+    # The language is switched there, or the session had ended.
+    for place in ("mac/", "boot/", "disk/debian/default/"):
+        assert page.get(at(pc, place))["Location"] == at(pc)
 
 
 def test_what_boots_is_set_and_a_stale_form_refused(
@@ -245,6 +267,9 @@ def test_what_boots_is_set_and_a_stale_form_refused(
     assert "has been changed since you opened the form" in text_of(answer)
     answer = page.post(at(pc, "boot/"), {"default_os": "windows"})
     assert list(answer.context["boot_form"].errors) == ["default_os"]
+    for odd in ("1_0", "+5", "\uff11\uff12", "5.0", "1e3", "-1", "9" * 5000):
+        answer = page.post(at(pc, "boot/"), {"menu_timeout": odd})
+        assert list(answer.context["boot_form"].errors) == ["menu_timeout"], odd
     assert snapshot(layout) == before
 
 
@@ -363,6 +388,28 @@ def test_a_deletion_tells_before_and_after(
     assert not (node.folder / f"{pc}.debian.img").exists()
     assert pc not in ledger(layout)
     assert page.get(at("nobody", "deleted/")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "place", ["delete/", "disk/debian/delete/", "disk/debian/reset/"]
+)
+def test_what_was_not_listed_is_not_deleted(
+    page: Client, pc: str, api: APIClient, node: RealNode, layout: Layout, place: str
+) -> None:
+    form = {
+        "record_digest": page.get(at(pc, place)).context["record_digest"],
+        "delete_file": "on",
+        "master": f"{pc}_tpl_1.img",
+    }
+    node.image(form["master"], 2 * MIB, b"system")
+    _disk(api, pc, "ubuntu")
+    answer = page.post(at(pc, place), form)
+    assert "has been changed since you opened the form" in text_of(answer)
+    assert len(ledger(layout)[pc]["disks"]) == 2
+    assert (node.folder / f"{pc}.ubuntu.img").exists()
+    # What stands there now may be answered.
+    form["record_digest"] = answer.context["record_digest"]
+    assert page.post(at(pc, place), form).status_code == 302
 
 
 def test_a_deletion_that_stops_half_way_says_what_went_and_what_is_left(
