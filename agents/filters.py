@@ -46,7 +46,7 @@ class AgentFilter(django_filters.FilterSet):
         choices=[(mode, mode) for mode in AccessMode.values]
     )
     tag = django_filters.CharFilter(method="with_tag")
-    search = django_filters.CharFilter(method="with_text", max_length=200)
+    search = django_filters.CharFilter(method="with_text", max_length=10_000)
 
     class Meta:
         model = Agent

@@ -27,7 +27,7 @@ _OF_A_MAC = re.compile(r"[0-9a-f:-]+", re.IGNORECASE | re.ASCII)
 #: Words of one search; each is a part of the query.
 _WORDS = 10
 #: Characters of one search: SQLite compares no pattern of any length.
-_LONGEST = 200
+_LONGEST = 10_000
 
 
 def _choice(label: Any, values: list[str], **more: Any) -> Any:
