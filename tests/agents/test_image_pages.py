@@ -218,3 +218,29 @@ def test_the_pages_script_may_send_pieces_with_its_session(
     assert forged.status_code == 403
     sent = client.patch(path, bytes(3 * MIB), content_type=octets, headers=headers)
     assert sent.json()["offset"] == 3 * MIB
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"\xff\xfe.img", "机房.qcow2".encode(), b"a\nb.img", b"<b>x.iso", b"'\"&.raw"],
+)
+def test_a_file_of_whatever_name_is_listed_and_breaks_no_page(
+    login: Callable[[str], Client], node: RealNode, api: Any, name: bytes
+) -> None:
+    client = login("administrator")
+    path = os.fsencode(node.folder) + b"/" + name
+    with open(path, "xb") as stream:
+        stream.truncate(MIB)
+    try:
+        assert api.post("/agents/n/luns/scan").status_code == 200
+        listed = api.get("/agents/n/images")
+        assert listed.status_code == 200
+        shown = name.decode(errors="replace")
+        assert shown in [each["name"] for each in listed.json()["images"]]
+        assert api.get("/agents/n/health").json()["health"] is not None
+        for page in (IMAGES, IMAGES.removesuffix("images/") + "change/"):
+            assert client.get(page).status_code == 200, page
+        text = client.get(IMAGES).content.decode()
+        assert "<b>x" not in text
+    finally:
+        os.unlink(path)
