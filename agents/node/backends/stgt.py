@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import logging
 import re
 import time
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from typing import NamedTuple
 from agents import protocol
 from agents.node.backends import daemon
 from agents.node.backends.base import Backend, Export, in_use, same, shown_as
+from agents.node.backends.sizes import size_of
 from agents.node.backends.stgtaccess import Doors
 from agents.node.backends.tgtadm import (
     ACTIVE,
@@ -25,6 +28,8 @@ from agents.protocol import Target
 from ipxeready.conf import Endpoint
 from ipxeready.errors import ApplicationError, Conflict, UpstreamFailed
 from ipxeready.storage.iqn import initiator_of
+
+logger = logging.getLogger(__name__)
 
 _LUN = str(protocol.LUN_NUMBER[protocol.STGT])
 _MAX_TID = 65535
@@ -197,6 +202,18 @@ class StgtBackend(Backend):
             )
         if accounts:
             self._doors.tidy(accounts, self._show())
+
+    def tidy(self) -> None:
+        """Delete what a call left that died on its way and that serves nothing: without a disk, or shut and without its file."""
+        for shown in [s for iqn, s in self._show().items() if self._ours(iqn)]:
+            serves = any(size_of(lun["backing"], -1) >= 0 for lun in shown.luns)
+            if shown.sessions or serves or (shown.luns and shown.acl):
+                continue
+            logger.info("removing %s, which was left half made", shown.iqn)
+            # Without force: whoever has logged in this very moment keeps it.
+            with contextlib.suppress(TgtError):
+                self._tgtadm.run("delete", "target", "--tid", str(shown.tid))
+            self._changed = time.monotonic()
 
     # -- inside ----------------------------------------------------------
 

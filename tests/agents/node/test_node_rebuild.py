@@ -276,6 +276,34 @@ def test_a_half_made_target_is_finished_and_a_different_one_is_reported(
         assert read.returncode == 0
 
 
+@pytest.mark.case(75)
+@pytest.mark.tgtd
+def test_what_is_left_without_a_disk_or_its_file_is_in_nobodys_way_after_a_start(
+    stgt: Lab,
+) -> None:
+    """And what somebody uses, or lets somebody in, is left to him."""
+    assert stgt.tgtd
+    adm = stgt.tgtd.adm
+    names = ["no-disk.debian", "no-file.debian", "let-in.debian", "in-use.debian"]
+    for tid, name in enumerate(names, 50):
+        adm("--op", "new", "--mode", "target", "--tid", str(tid), "-T", f"{BASE}:{name}")  # fmt: skip
+    lun = ("--op", "new", "--mode", "logicalunit", "--lun", "1", "--tid")
+    bind = ("--op", "bind", "--mode", "target", "-I", "ALL", "--tid")
+    gone = [stgt.image(f"{name}.img") for name in names[1:]]
+    for tid, path in enumerate(gone, 51):
+        adm(*lun, str(tid), "-b", str(path))
+    adm(*bind, "52")
+    adm(*bind, "53")
+    with node_lab.session(stgt.tgtd, f"{BASE}:in-use.debian"):
+        adm("--op", "unbind", "--mode", "target", "-I", "ALL", "--tid", "53")
+        for path in gone:
+            path.unlink()
+        stgt.restart()
+        assert set(stgt.targets()) == {"let-in.debian", "in-use.debian"}
+        for name in names[:2]:
+            assert stgt.disk(name, size=SIZE).status_code == 201
+
+
 @pytest.mark.case(86)
 @pytest.mark.tgtd
 def test_targets_of_others_are_neither_shown_nor_touched(stgt: Lab) -> None:
