@@ -7,7 +7,6 @@ import http.client
 import io
 import json
 import os
-import re
 import socket
 import threading
 import time
@@ -30,8 +29,6 @@ MAX_ANSWER = 32 << 20
 _CHUNK = 64 * 1024
 #: Handed on at once of a body that only passes through.
 _PIECE = 256 * 1024
-
-_HALVES = re.compile("[\ud800-\udfff]")
 
 _local = threading.local()
 
@@ -261,21 +258,13 @@ def exchange(
             )
         )
     try:
-        return status, _loads(content)
+        return status, json.loads(content)
     except ValueError:
         if status >= 400:
             return status, None
         raise Nonsense(
             said("its answer is not JSON; is an ipxeready agent listening there?")
         ) from None
-
-
-def _loads(content: bytes) -> Any:
-    """The JSON of an answer, without halves of characters: a file name that is no UTF-8 has them, and no page could be sent."""
-    data = json.loads(content)
-    if b"\\ud" not in content.lower():
-        return data
-    return json.loads(_HALVES.sub("\ufffd", json.dumps(data, ensure_ascii=False)))
 
 
 def _read(response: requests.Response) -> bytes:

@@ -47,7 +47,7 @@ REST_FRAMEWORK: dict[str, Any] = {
         "ipxeready.web.authentication.BearerAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["ipxeready.web.permissions.RolePermission"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["ipxeready.web.renderers.AnyJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": [
         "ipxeready.web.parsers.JSONParser",
         "ipxeready.web.parsers.FormParser",

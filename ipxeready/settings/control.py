@@ -164,7 +164,7 @@ REST_FRAMEWORK = {
         "ipxeready.web.authentication.SessionAuthentication",
     ],
     "DEFAULT_RENDERER_CLASSES": [
-        "rest_framework.renderers.JSONRenderer",
+        "ipxeready.web.renderers.AnyJSONRenderer",
         "rest_framework.renderers.BrowsableAPIRenderer",
     ],
     "DEFAULT_PAGINATION_CLASS": "ipxeready.web.pagination.AskedForPagination",
