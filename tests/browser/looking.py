@@ -28,7 +28,10 @@ def assert_accessible(page: Page) -> None:
         {
             "rule": each["id"],
             "help": each["help"],
-            "where": [node["html"][:200] for node in each["nodes"][:5]],
+            "where": [
+                [node["html"][:200], *(why["message"] for why in node["any"])]
+                for node in each["nodes"][:5]
+            ],
         }
         for each in found["violations"]
         if each["impact"] in _GRAVE
@@ -49,6 +52,40 @@ def assert_fits(page: Page) -> None:
             .slice(0, 5).map((each) => each.outerHTML.slice(0, 160))"""
     )
     raise AssertionError(f"{page.url} is {spare} pixels too wide: {wide}")
+
+
+def assert_readable_in_focus(page: Page) -> None:
+    """Each button and link can be read while it has the focus, as after a press; axe sees only the one that has it."""
+    poor = page.evaluate(
+        """(least) => {
+            const channels = (text) => text.match(/[\\d.]+/g).map(Number);
+            const bright = ([r, g, b]) => [r, g, b]
+                .map((v) => v / 255)
+                .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+                .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
+            const behind = (each) => {
+                for (let at = each; at; at = at.parentElement) {
+                    const found = channels(getComputedStyle(at).backgroundColor);
+                    if (found.length < 4 || found[3] > 0) return found;
+                }
+                return [255, 255, 255];
+            };
+            const before = document.activeElement;
+            const poor = [];
+            for (const each of document.querySelectorAll("a[href], button, input[type=submit], summary")) {
+                each.focus({ preventScroll: true });
+                if (document.activeElement !== each || !each.offsetParent) continue;
+                const [light, dark] = [channels(getComputedStyle(each).color), behind(each)]
+                    .map(bright).sort((a, b) => b - a);
+                if ((light + 0.05) / (dark + 0.05) < least) poor.push(each.outerHTML.slice(0, 160));
+            }
+            before?.focus?.({ preventScroll: true });
+            if (document.activeElement !== before) document.activeElement.blur();
+            return poor;
+        }""",
+        4.5,
+    )
+    assert poor == [], f"{page.url}: {poor}"
 
 
 #: Words that are the same in both languages: names, units, abbreviations.

@@ -101,10 +101,10 @@ def _list_and_begin(page: Page) -> None:
 def _drag(page: Page, grip: Locator, target: Locator) -> None:
     """As a hand does it: down, away, over the target, up."""
     target.scroll_into_view_if_needed()
-    grip.scroll_into_view_if_needed()
+    # Waits until it lies still: what is said about the last one moves the rows.
+    grip.hover(position={"x": 3, "y": 3})
     start = grip.bounding_box()
     assert start
-    page.mouse.move(start["x"] + 3, start["y"] + 3)
     page.mouse.down()
     page.mouse.move(start["x"] + 20, start["y"] + 20, steps=3)
     # At the edge of the window the page scrolls along.

@@ -10,7 +10,11 @@ from tests.browser import pictures
 from tests.browser.chromium import CODES
 from tests.browser.conftest import PageAs
 from tests.browser.gallery import Gallery, gallery
-from tests.browser.looking import assert_accessible, assert_fits
+from tests.browser.looking import (
+    assert_accessible,
+    assert_fits,
+    assert_readable_in_focus,
+)
 from tests.browser.sights import SIGHTS, Sight
 
 
@@ -38,6 +42,7 @@ def test_a_page_is_good_to_use_in_every_look(
                     assert_fits(page)
                     if look in pictures.JUDGED and not pictures.only_pictures():
                         assert_accessible(page)
+                        assert_readable_in_focus(page)
                 if lang == "en" or sight.main:
                     file = pictures.folder() / look.file(sight.name)
                     pictures.take(page, file, hung.words())

@@ -135,12 +135,19 @@ def test_a_node_is_added_in_two_steps_changed_disabled_and_deleted(
     assert name not in [each["id"] for each in room.call("GET", "/agents")]
 
 
-def test_a_node_in_use_is_kept_and_names_who_uses_it(page_as: PageAs) -> None:
+def test_a_node_in_use_is_kept_and_names_who_uses_it(
+    page_as: PageAs, room: Product
+) -> None:
     page = page_as("administrator")
     page.goto(f"{LIST}local/delete/")
     expect(page.locator("#content-main form")).to_have_count(0)
-    page.locator("ul.links a", has_text="worker-01").click()
-    page.wait_for_url("**/admin/workers/worker/worker-01/change/")
+    # The first of them by name: other tests have made some in this room.
+    link = page.locator("ul.links a").first
+    name = link.inner_text()
+    disks = room.call("GET", f"/workers/{name}")["disks"]
+    assert "local" in [each["agent"] for each in disks]
+    link.click()
+    page.wait_for_url(f"**/admin/workers/worker/{name}/change/")
 
 
 @pytest.mark.parametrize(("lang", "js"), WAYS)
