@@ -60,7 +60,12 @@ def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
 def _change(request: HttpRequest, agent: Agent, form: EditForm) -> Agent:
     """What the form changed, under the lock, so that nobody comes between the look at the record and the write."""
     data = form.cleaned_data
-    changed = {name: data[name] for name in form.changed_data if name in data}
+    # A box that is not ticked is not sent; another field that is not sent says nothing.
+    changed = {
+        name: data[name]
+        for name in form.changed_data
+        if name in data and (name in form.data or isinstance(data[name], bool))
+    }
     role = {
         name: data[f"role_{name}"]
         for name in ("disk", "cd")

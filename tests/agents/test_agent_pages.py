@@ -128,6 +128,17 @@ def test_one_switch_of_the_role_leaves_the_other(
     assert registry(layout)["node-1"]["role"] == {"disk": True, "cd": False}
 
 
+def test_a_field_that_is_not_sent_stays_as_it_is(
+    login: Callable[[str], Client], layout: Layout
+) -> None:
+    form = {k: v for k, v in FORM.items() if k not in ("tags", "iscsi_server")}
+    client = login("administrator")
+    assert client.post(EDIT, form).status_code == 302
+    assert layout.agents_yml.read_text() == FILE
+    assert client.post(EDIT, {**form, "tags": ""}).status_code == 302
+    assert "storage" not in layout.agents_yml.read_text().split("tags")[1]
+
+
 def test_a_form_without_changes_writes_nothing(
     login: Callable[[str], Client], layout: Layout
 ) -> None:

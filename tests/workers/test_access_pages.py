@@ -75,6 +75,10 @@ def test_the_choice_is_carried_out_and_shows_no_secret(
         assert secret not in page.get(where).content.decode()
     answer = page.post(address, {"access": "", "rotate": "on"})
     assert "no secret to change" in answer.content.decode()
+    # What is not sent stays as it is: a new secret, not another access.
+    page.post(address, {"rotate": "on"})
+    assert node.targets()[f"{BASE}:{pc}.debian"]["access"] == "chap"
+    assert secrets(layout)[pc]["secret"] != secret
     page.post(address, {"access": ""})
     assert node.targets()[f"{BASE}:{pc}.debian"]["access"] == "acl"
 

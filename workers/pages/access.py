@@ -21,6 +21,7 @@ from ipxeready.web.words import in_words
 from workers import access_set, selectors
 from workers.forms import AccessForm, NodeAccessForm
 from workers.pages.common import TOLD, ask, back, done, refuse, say_kept
+from workers.services import UNSET
 
 
 def worker_access(request: HttpRequest, worker_id: str) -> HttpResponse:
@@ -33,7 +34,7 @@ def worker_access(request: HttpRequest, worker_id: str) -> HttpResponse:
             record = access_set.worker_access_set(
                 actor=actor_of(request),
                 worker_id=worker.pk,
-                access=data["access"] or None,
+                access=(data["access"] or None) if "access" in request.POST else UNSET,
                 force=data["force"],
                 rotate=data["rotate"],
             )

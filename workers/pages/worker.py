@@ -43,6 +43,12 @@ from workers.told import dnsmasq_told
 
 #: Operations, and changes of the MAC, that the page shows.
 LAST = 10
+#: What the service calls the fields of the form; one that is not sent stays as it is.
+_BOOT = {
+    "os": "default_os",
+    "menu_default": "menu_default",
+    "menu_timeout": "menu_timeout",
+}
 _MAC_OP = "worker.mac.update"
 
 
@@ -90,9 +96,11 @@ def boot(request: HttpRequest, worker_id: str) -> HttpResponse:
             services.worker_boot_set(
                 actor=actor,
                 worker_id=worker.pk,
-                os=data["default_os"] or None,
-                menu_default=data["menu_default"] or None,
-                menu_timeout=data["menu_timeout"],
+                **{
+                    name: None if data[field] == "" else data[field]
+                    for name, field in _BOOT.items()
+                    if field in request.POST
+                },
             )
     except ApplicationError as error:
         if error.field == "os":

@@ -262,6 +262,14 @@ def test_what_boots_is_set_and_a_stale_form_refused(
     record = ledger(layout)[pc]
     assert record["default_os"] == "debian"
     assert record["boot"] == {"menu_default": "shell", "menu_timeout": 7000}
+    # A field that is not sent stays as it is.
+    assert page.post(at(pc, "boot/"), {"menu_timeout": "0"})["Location"] == at(pc)
+    record = ledger(layout)[pc]
+    assert record["default_os"] == "debian"
+    assert record["boot"] == {"menu_default": "shell", "menu_timeout": 0}
+    assert page.post(at(pc, "boot/"), {"menu_default": ""})["Location"] == at(pc)
+    assert ledger(layout)[pc]["boot"] == {"menu_timeout": 0}
+    assert "give at least one of" in text_of(page.post(at(pc, "boot/"), {}))
     before = snapshot(layout)
     answer = page.post(at(pc, "boot/"), {**form, "menu_timeout": "1"})
     assert "has been changed since you opened the form" in text_of(answer)
