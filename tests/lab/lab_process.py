@@ -20,6 +20,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 #: Cursor movement and colours of a terminal, and the carriage returns between them.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\r\0\x0f]")
 
+#: Seconds without a word after which a screen counts as drawn, those in which a menu follows a key, and how often an
+#: arrow is pressed at the most.
+_QUIET, _FOLLOWS, _PRESSES = 0.2, 5.0, 3
+
 
 def run(*command: str, check: bool = True) -> str:
     """The output of a short command; RuntimeError with its words when it fails."""
@@ -149,16 +153,30 @@ class Process(Transcript):
     def type(self, *keys: str) -> None:
         """Press keys on its standard input, no faster than a firmware without interrupts can read them.
 
-        Each arrow waits for the menu to follow it: on a busy machine the next one would be lost.
+        Each waits until the screen is drawn, and an arrow for the menu to follow it: what is pressed meanwhile
+        may be lost on a busy machine. An arrow that nothing follows is pressed again.
         """
         for key in keys:
-            said = len(self._text)
-            for part in key if key.isprintable() else [key]:
-                self._press(part.encode())
-                time.sleep(0.03)
-            if key.startswith("\x1b"):
-                with self._news:
-                    self._news.wait_for(lambda said=said: len(self._text) > said, 10)
+            self._settle()
+            arrow = key.startswith("\x1b")
+            for _ in range(_PRESSES if arrow else 1):
+                said = len(self._text)
+                for part in key if key.isprintable() else [key]:
+                    self._press(part.encode())
+                    time.sleep(0.03)
+                if not arrow or self._more(said, _FOLLOWS):
+                    break
+
+    def _settle(self) -> None:
+        """Wait until nothing has been said for a moment; a menu's countdown says something each second."""
+        end = time.monotonic() + _FOLLOWS
+        while self._more(len(self._text), _QUIET) and time.monotonic() < end:
+            pass
+
+    def _more(self, said: int, within: float) -> bool:
+        """Whether something comes after so many letters."""
+        with self._news:
+            return self._news.wait_for(lambda: len(self._text) > said, within)
 
     def _press(self, code: bytes) -> None:
         assert self._process.stdin
