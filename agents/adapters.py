@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agents.models import Agent
-from agents.protocol import OFF
+from agents.protocol.access import OFF
 from agents.validators import (
     check_access,
     check_agent_id,

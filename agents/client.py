@@ -10,23 +10,23 @@ from typing import Any, cast
 
 from django.conf import settings
 
-from agents import http, protocol, seen
+from agents import http, seen
 from agents.following import Progress, Watch, follow
 from agents.models import Agent
-from agents.protocol import (
-    AccessRequest,
+from agents.protocol import paths
+from agents.protocol.access import Chap
+from agents.protocol.answers import (
     Capabilities,
-    CdRequest,
-    Chap,
     Created,
     Deleted,
-    DiskRequest,
     Grown,
     Master,
     NodeHealth,
     ScanResult,
     Target,
 )
+from agents.protocol.limits import MAX_ERROR
+from agents.protocol.requests import AccessRequest, CdRequest, DiskRequest
 from agents.validators import url_host, variable_of
 from ipxeready.errors import (
     ApplicationError,
@@ -103,14 +103,14 @@ class NodeClient:
     # --- asking -------------------------------------------------------------
     def health(self) -> str:
         """`ok`, or an error."""
-        answer = self._call("GET", protocol.HEALTHZ)
+        answer = self._call("GET", paths.HEALTHZ)
         if not isinstance(answer, dict) or answer.get("status") != "ok":
             raise self._nonsense(said("its /healthz does not say ok"))
         return "ok"
 
     def capabilities(self) -> Capabilities:
         """What the node can do and its room; the target system is remembered for boots."""
-        answer = self._call("GET", protocol.CAPABILITIES)
+        answer = self._call("GET", paths.CAPABILITIES)
         if not isinstance(answer, dict) or any(
             not isinstance(answer.get(name), kind)
             for name, kind in _CAPABILITIES.items()
@@ -127,7 +127,7 @@ class NodeClient:
 
     def node_health(self) -> NodeHealth:
         """Its target system, room, images and problems."""
-        answer = self._call("GET", protocol.HEALTH)
+        answer = self._call("GET", paths.HEALTH)
         if not isinstance(answer, dict) or not all(
             isinstance(answer.get(name), kind) for name, kind in _NODE_HEALTH.items()
         ):
@@ -136,7 +136,7 @@ class NodeClient:
 
     def masters(self) -> list[Master]:
         """Its master images."""
-        answer = self._call("GET", protocol.MASTERS)
+        answer = self._call("GET", paths.MASTERS)
         found = answer.get("masters") if isinstance(answer, dict) else None
         if not isinstance(found, list) or not all(
             isinstance(entry, dict) and isinstance(entry.get("name"), str)
@@ -147,7 +147,7 @@ class NodeClient:
 
     def targets(self) -> list[Target]:
         """Its targets with LUNs and sessions."""
-        found = self._call("GET", protocol.LUN)
+        found = self._call("GET", paths.LUN)
         if not isinstance(found, list) or not all(map(_is_target, found)):
             raise self._nonsense(said("its /lun is no list of targets"))
         return cast(list[Target], found)
@@ -164,7 +164,7 @@ class NodeClient:
         params = {
             name: str(value) for name, value in given.items() if value is not None
         }
-        answer = self._call("GET", protocol.LOGS, params=params)
+        answer = self._call("GET", paths.LOGS, params=params)
         entries = answer.get("entries") if isinstance(answer, dict) else None
         if not isinstance(entries, list) or not all(
             isinstance(entry, dict) for entry in entries
@@ -183,7 +183,7 @@ class NodeClient:
         """Make and export a disk, which takes long where it is a full copy. See `_long` for the rest."""
         answer = self._long(
             "POST",
-            protocol.LUN_DISK,
+            paths.LUN_DISK,
             body=request.body(),
             progress=progress,
             stop=stop,
@@ -194,7 +194,7 @@ class NodeClient:
 
     def create_cd(self, request: CdRequest) -> Created:
         """Export an ISO as a CD."""
-        answer = self._call("POST", protocol.LUN_CD, body=request.body(), timeout=LONG)
+        answer = self._call("POST", paths.LUN_CD, body=request.body(), timeout=LONG)
         return self._created(answer)
 
     def delete(self, iqn: str, *, delete_file: bool, force: bool = False) -> Deleted:
@@ -202,7 +202,7 @@ class NodeClient:
         params = {"iqn": iqn, "delete_file": _flag(delete_file)}
         if force:
             params["force"] = _flag(True)
-        answer = self._call("DELETE", protocol.LUN, params=params, timeout=LONG)
+        answer = self._call("DELETE", paths.LUN, params=params, timeout=LONG)
         if not isinstance(answer, dict) or not isinstance(answer.get("deleted"), str):
             raise self._nonsense(said("its answer to the deletion names no target"))
         return cast(Deleted, answer)
@@ -220,9 +220,7 @@ class NodeClient:
         The node refuses (409) what a machine that is connected could not come back under, unless `force`.
         """
         request = AccessRequest(iqn, access, chap, force)
-        answer = self._call(
-            "POST", protocol.LUN_ACCESS, body=request.body(), timeout=LONG
-        )
+        answer = self._call("POST", paths.LUN_ACCESS, body=request.body(), timeout=LONG)
         if not _is_target(answer):
             raise self._nonsense(
                 said("its answer to the change of access is no target")
@@ -232,7 +230,7 @@ class NodeClient:
     def grow(self, iqn: str, size: int) -> Grown:
         """Make a disk larger; the node refuses (409) while it is in use."""
         answer = self._call(
-            "POST", protocol.LUN_GROW, body={"iqn": iqn, "size": size}, timeout=LONG
+            "POST", paths.LUN_GROW, body={"iqn": iqn, "size": size}, timeout=LONG
         )
         if not isinstance(answer, dict) or not isinstance(answer.get("was"), int):
             raise self._nonsense(said("its answer does not say how large the disk was"))
@@ -249,7 +247,7 @@ class NodeClient:
         """Give a disk the content of a master again; the node refuses (409) while it is in use. See `_long` for the rest."""
         answer = self._long(
             "POST",
-            protocol.LUN_RESET,
+            paths.LUN_RESET,
             body={"iqn": iqn, "master": master},
             progress=progress,
             stop=stop,
@@ -260,7 +258,7 @@ class NodeClient:
     def scan(self, access: str | None = None) -> ScanResult:
         """Export what has no target; `access` for those that the node remembers nothing about."""
         body = None if access is None else {"access": access}
-        answer = self._call("POST", protocol.LUN_SCAN, body=body, timeout=LONG)
+        answer = self._call("POST", paths.LUN_SCAN, body=body, timeout=LONG)
         if not isinstance(answer, dict) or not all(
             isinstance(answer.get(name), list) for name in ("created", "skipped")
         ):
@@ -274,7 +272,7 @@ class NodeClient:
         """Its jobs, newest first."""
         params = {"state": state, "limit": None if limit is None else str(limit)}
         given = {name: value for name, value in params.items() if value is not None}
-        answer = self._call("GET", protocol.JOBS, params=given)
+        answer = self._call("GET", paths.JOBS, params=given)
         found = answer.get("jobs") if isinstance(answer, dict) else None
         if not isinstance(found, list):
             raise self._nonsense(said("its /jobs is no list of jobs"))
@@ -375,7 +373,7 @@ class NodeClient:
                 status=404,
                 error=said("there is no job {job}.", job=repr(job_id)),
             )
-        return f"{protocol.JOBS}/{job_id}"
+        return f"{paths.JOBS}/{job_id}"
 
     def _created(self, answer: Any) -> Created:
         if not isinstance(answer, dict) or not all(
@@ -491,7 +489,7 @@ def node_words(answer: Any) -> str:
     if not isinstance(detail, str):
         return ""
     words = " ".join("".join(c if c.isprintable() else " " for c in detail).split())
-    return words[: protocol.MAX_ERROR]
+    return words[:MAX_ERROR]
 
 
 def probe(base_url: str, token: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 
 from agents.choices import AccessMode
 from agents.models import Agent
-from agents.protocol import CD, DISK
+from agents.protocol.systems import CD, DISK
 from ipxeready.errors import Invalid
 from ipxeready.web.serializers import parse_boolean
 

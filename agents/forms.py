@@ -8,7 +8,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from agents.choices import AccessMode
-from agents.protocol import ACL, OFF
+from agents.protocol.access import ACL, OFF
 
 
 class TagsField(forms.CharField):

@@ -9,7 +9,7 @@ from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 from django.http import HttpRequest
 
 from agents import intake
-from agents.protocol import UPLOAD_SUFFIXES
+from agents.protocol.filenames import UPLOAD_SUFFIXES
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError, Invalid
 from ipxeready.said import said

@@ -10,7 +10,7 @@ from django.conf import settings
 from agents import known, seen, selectors
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import NodeHealth
+from agents.protocol.answers import NodeHealth
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError, NodeRefused

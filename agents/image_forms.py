@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from agents.protocol import UPLOAD_SUFFIXES
+from agents.protocol.filenames import UPLOAD_SUFFIXES
 
 
 class UploadForm(forms.Form):

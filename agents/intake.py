@@ -8,12 +8,20 @@ from typing import Any
 from django.conf import settings
 
 from agents import intake_watched as watched
-from agents import protocol, selectors
+from agents import selectors
 from agents.client import LONG
 from agents.intake_client import UPLOAD_ID, IntakeClient
 from agents.models import Agent
 from agents.nodes import audited
-from agents.protocol import Converted, ImageDeleted, ImageList, Upload, Uploaded
+from agents.protocol.answers import Converted, ImageDeleted, ImageList, Upload, Uploaded
+from agents.protocol.filenames import (
+    check_format,
+    check_image,
+    check_sha256,
+    check_source,
+    check_upload,
+)
+from agents.protocol.limits import MAX_PIECE
 from agents.services import OWNERS
 from agents.together import ask_all
 from audit.services import record_quietly
@@ -102,10 +110,10 @@ def convert_check(
 ) -> Agent:
     """What is refused before the node is asked; the node."""
     actor.require(OPERATOR)
-    protocol.check_source(source)
-    protocol.check_image(name)
+    check_source(source)
+    check_image(name)
     if format is not None:
-        protocol.check_format(format)
+        check_format(format)
     return selectors.agent_get(agent_id)
 
 
@@ -131,8 +139,8 @@ def upload_create(
 ) -> Upload:
     """Begin one; refused here where the name or the checksum can be none."""
     actor.require(OPERATOR)
-    protocol.check_upload(name)
-    digest = protocol.check_sha256(sha256) if sha256 else None
+    check_upload(name)
+    digest = check_sha256(sha256) if sha256 else None
     agent = selectors.agent_get(agent_id)
     try:
         made = IntakeClient(agent).upload_create(name, size, digest)
@@ -174,7 +182,7 @@ def upload_finish(
     with audited(
         actor, "image.upload", agent=agent.id, upload=upload_id, name=name
     ) as note:
-        digest = protocol.check_sha256(sha256) if sha256 else None
+        digest = check_sha256(sha256) if sha256 else None
         done = watched.upload_finish(agent, upload_id, name, digest, watch)
         note.update({key: done.get(key) for key in ("name", "size", "sha256")})
     return done
@@ -191,9 +199,9 @@ def finish_check(
     """What is refused before the node is asked; the node."""
     actor.require(OPERATOR)
     if name is not None:
-        protocol.check_upload(name)
+        check_upload(name)
     if sha256:
-        protocol.check_sha256(sha256)
+        check_sha256(sha256)
     return _client(agent_id, upload_id).agent
 
 
@@ -208,11 +216,11 @@ def upload_delete(*, actor: Actor, agent_id: str, upload_id: str) -> dict[str, A
 
 def check_length(length: int) -> None:
     """Invalid when a piece is none, or too long for one."""
-    if not 0 < length <= protocol.MAX_PIECE:
+    if not 0 < length <= MAX_PIECE:
         raise Invalid(
             said(
                 "a piece has from 1 to {most} bytes (64 MiB), this one {length}; send several",
-                most=protocol.MAX_PIECE,
+                most=MAX_PIECE,
                 length=length,
             )
         )

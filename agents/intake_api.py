@@ -12,8 +12,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents import intake, protocol
+from agents import intake
 from agents import intake_jobs as jobs
+from agents.protocol.limits import MAX_PIECE
 from ipxeready.errors import ApplicationError, Invalid, Unavailable
 from ipxeready.jobs.api import ACCEPTED, PREFER, LongView
 from ipxeready.pace import hurry
@@ -167,7 +168,7 @@ class AgentUpload(ApiView):
         response = super().handle_exception(exc)
         if self.request.method == "PATCH" and response.status_code != 401:
             hurry(self.request._request, _DRAIN)
-            left = protocol.MAX_PIECE
+            left = MAX_PIECE
             while left > 0 and (chunk := _read(self.request, _READ)):
                 left -= len(chunk)
         return response

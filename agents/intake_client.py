@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import quote
 
-from agents import http, protocol
+from agents import http
 from agents.client import LONG, NodeClient
-from agents.protocol import Converted, ImageDeleted, ImageList, Upload, Uploaded
+from agents.protocol import paths
+from agents.protocol.answers import Converted, ImageDeleted, ImageList, Upload, Uploaded
 from ipxeready.errors import Invalid
 from ipxeready.said import said
 
@@ -19,7 +20,7 @@ class IntakeClient(NodeClient):
 
     def images(self, *, timeout: float | None = None) -> ImageList:
         """Every file of its image directory; with `timeout` it may take longer than a quick call."""
-        answer = self._call("GET", protocol.IMAGES, timeout=timeout)
+        answer = self._call("GET", paths.IMAGES, timeout=timeout)
         found = answer.get("images") if isinstance(answer, dict) else None
         if not isinstance(found, list) or not all(map(_is_image, found)):
             raise self._nonsense(said("its /images is no list of images"))
@@ -30,7 +31,7 @@ class IntakeClient(NodeClient):
     def image_delete(self, name: str, *, master: bool) -> ImageDeleted:
         """Remove a file; a master only by saying so."""
         params = {"name": name} | ({"master": "true"} if master else {})
-        answer = self._call("DELETE", protocol.IMAGES, params=params, timeout=LONG)
+        answer = self._call("DELETE", paths.IMAGES, params=params, timeout=LONG)
         return cast(ImageDeleted, self._object(answer, "deleted"))
 
     def image_convert(
@@ -40,12 +41,12 @@ class IntakeClient(NodeClient):
         body = {"source": source, "name": name}
         if format_ is not None:
             body["format"] = format_
-        answer = self._long("POST", protocol.IMAGES_CONVERT, body=body, **watch)
+        answer = self._long("POST", paths.IMAGES_CONVERT, body=body, **watch)
         return cast(Converted, self._object(answer, "name"))
 
     def uploads(self) -> list[Upload]:
         """The unfinished ones."""
-        answer = self._call("GET", protocol.UPLOADS)
+        answer = self._call("GET", paths.UPLOADS)
         found = answer.get("uploads") if isinstance(answer, dict) else None
         if not isinstance(found, list) or not all(map(_is_upload, found)):
             raise self._nonsense(said("its /uploads is no list of uploads"))
@@ -59,7 +60,7 @@ class IntakeClient(NodeClient):
     def upload_create(self, name: str, size: int | None, sha256: str | None) -> Upload:
         """Begin one."""
         body = {"name": name, "size": size, "sha256": sha256}
-        answer = self._call("POST", protocol.UPLOADS, body=body, timeout=LONG)
+        answer = self._call("POST", paths.UPLOADS, body=body, timeout=LONG)
         return cast(Upload, self._object(answer, "id"))
 
     def upload_write(
@@ -133,4 +134,4 @@ def _is_upload(entry: Any) -> bool:
 
 def _at(upload_id: str) -> str:
     # No identifier of ours; quoted all the same, so that it stays one part of a path.
-    return f"{protocol.UPLOADS}/{quote(upload_id, safe='')}"
+    return f"{paths.UPLOADS}/{quote(upload_id, safe='')}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.intake_client import IntakeClient
 from agents.models import Agent
-from agents.protocol import Converted, Uploaded
+from agents.protocol.answers import Converted, Uploaded
 from agents.watched import followed
 from ipxeready.jobs.watch import Watch
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agents import nodes
 from agents.client import NodeClient
-from agents.protocol import how_made
+from agents.protocol.answers import how_made
 from agents.selectors import agent_find, agent_get
 from agents.watched import end_as, open_if_unknown
 from ipxeready.actors import OPERATOR, Actor

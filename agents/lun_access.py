@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from agents import protocol, selectors
+from agents import selectors
 from agents.client import NodeClient
 from agents.nodes import audited
-from agents.protocol import Target
+from agents.protocol.access import CHAP
+from agents.protocol.answers import Target
 from agents.services import owners_on
 from agents.validators import check_access
 from ipxeready.actors import OPERATOR, Actor
@@ -37,7 +38,7 @@ def lun_access_set(
             ),
             code="target.owned",
         )
-    if mode == protocol.CHAP:
+    if mode == CHAP:
         raise Invalid(
             said(
                 "access: {name} belongs to no worker, so there is no secret for it; take off "

@@ -10,7 +10,7 @@ from django.conf import settings
 from agents import selectors
 from agents.client import NodeClient
 from agents.nodes import words_of
-from agents.protocol import Master
+from agents.protocol.answers import Master
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError, Invalid, Unavailable

@@ -8,19 +8,14 @@ from typing import Any
 
 from django.conf import settings
 
-from agents import protocol, selectors
+from agents import selectors
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import (
-    CD,
-    DISK,
-    CdRequest,
-    Created,
-    DiskRequest,
-    ScanResult,
-    Target,
-    check_filename,
-)
+from agents.protocol.access import ACL, CHAP
+from agents.protocol.answers import Created, ScanResult, Target, how_made
+from agents.protocol.filenames import check_filename, check_iso, check_master
+from agents.protocol.requests import CdRequest, DiskRequest
+from agents.protocol.systems import CD, DISK
 from agents.scheduler import check_named_node
 from agents.services import OWNERS
 from agents.together import ask_all
@@ -128,7 +123,7 @@ def lun_create_disk(
     )
     with audited(actor, "lun.create_disk", agent=agent.id, **request.told()) as note:
         made = create_disk(agent, request, watch)
-        note |= protocol.how_made(made)
+        note |= how_made(made)
     return made
 
 
@@ -151,7 +146,7 @@ def lun_disk_check(
         )
     request = DiskRequest(
         iqn=check_iqn(iqn),
-        master=None if master is None else protocol.check_master(master),
+        master=None if master is None else check_master(master),
         size=None if size is None else parse_size(size),
         filename=None
         if filename is None
@@ -179,7 +174,7 @@ def agent_create_disk(
         **request.told(),
     ) as note:
         made = create_disk(agent, request, watch)
-        note |= protocol.how_made(made)
+        note |= how_made(made)
     return made
 
 
@@ -190,7 +185,7 @@ def lun_create_cd(
     actor.require(OPERATOR)
     agent = selectors.agent_get(agent_id)
     request = CdRequest(
-        iso=protocol.check_iso(iso),
+        iso=check_iso(iso),
         iqn=None if iqn is None else check_iqn(iqn),
         # An ISO under its own name is for all machines.
         access=None if iqn is None else _of_nobody(agent),
@@ -264,7 +259,7 @@ def lun_scan(*, actor: Actor, agent_id: str) -> ScanResult:
 
 def _of_nobody(agent: Agent) -> str:
     """The access to a target that belongs to no worker: there is no secret for it, so chap is acl there."""
-    return protocol.ACL if agent.access == protocol.CHAP else agent.access
+    return ACL if agent.access == CHAP else agent.access
 
 
 def words_of(error: ApplicationError) -> str:

@@ -10,13 +10,8 @@ from django.conf import settings
 from agents.intake_client import IntakeClient
 from agents.models import Agent
 from agents.nodes import words_of
-from agents.protocol import (
-    KIND_DISK,
-    KIND_ISO,
-    Capabilities,
-    ImageFile,
-    Master,
-)
+from agents.protocol.answers import Capabilities, ImageFile, Master
+from agents.protocol.filenames import KIND_DISK, KIND_ISO
 from agents.scheduler import preference, unfit
 from agents.selectors import agents as all_agents
 from agents.together import ask_all

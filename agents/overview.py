@@ -13,14 +13,8 @@ from agents.health import remember, told
 from agents.intake_client import IntakeClient
 from agents.models import Agent
 from agents.nodes import words_of
-from agents.protocol import (
-    KIND_ISO,
-    Capabilities,
-    Target,
-    check_iso,
-    check_master,
-    passes,
-)
+from agents.protocol.answers import Capabilities, Target
+from agents.protocol.filenames import KIND_ISO, check_iso, check_master, passes
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError, Unavailable

@@ -10,7 +10,8 @@ from django.conf import settings
 
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import CD, DISK, Capabilities, Master
+from agents.protocol.answers import Capabilities, Master
+from agents.protocol.systems import CD, DISK
 from agents.together import ask_all
 from ipxeready.errors import ApplicationError, Conflict, Invalid, Unavailable
 from ipxeready.said import joined, said

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from agents.models import Agent
-from agents.protocol import BACKENDS
+from agents.protocol.systems import BACKENDS
 from ipxeready.storage.paths import Layout
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from agents import seen
 from agents.models import Agent
-from agents.protocol import ISCSI_SEP, STGT
+from agents.protocol.systems import ISCSI_SEP, STGT
 from agents.validators import url_host
 from ipxeready.errors import NotFound
 from ipxeready.index.compiled import Compiled

@@ -9,7 +9,7 @@ from agents import selectors
 from agents.adapters import DEFAULT_ROLE
 from agents.client import expand_token, probe
 from agents.models import Agent
-from agents.protocol import ACL
+from agents.protocol.access import ACL
 from agents.validators import (
     check_access,
     check_agent_id,

@@ -7,7 +7,7 @@ import re
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from agents import protocol
+from agents.protocol.access import ACCESS
 from ipxeready.errors import Invalid
 from ipxeready.said import said
 
@@ -158,12 +158,12 @@ def check_sent_token(text: Any, field: str = "token") -> str:
 def check_access(value: Any, field: str = "access") -> str:
     """Who may log in to targets: off, acl or chap, lower-cased."""
     mode = str(value).strip().lower()
-    if mode not in protocol.ACCESS:
+    if mode not in ACCESS:
         raise Invalid(
             said(
                 "{text} must be one of {choices}",
                 text=_short(value),
-                choices=", ".join(protocol.ACCESS),
+                choices=", ".join(ACCESS),
             ),
             field=field,
         )

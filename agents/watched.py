@@ -8,7 +8,8 @@ from typing import Any, TypedDict
 
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import Created, DiskRequest
+from agents.protocol.answers import Created
+from agents.protocol.requests import DiskRequest
 from ipxeready.errors import ApplicationError, NodeRefused
 from ipxeready.jobs.watch import LeftOpen, Watch
 from ipxeready.storage.jobs import BYTES, CANCELLED, DONE, ENDED, FAILED, Running

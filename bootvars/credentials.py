@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from agents.protocol import Chap
+from agents.protocol.access import Chap
 from ipxeready.errors import ApplicationError
 from ipxeready.said import said
 from ipxeready.storage import leases

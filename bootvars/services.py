@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 
-from agents.protocol import Chap
+from agents.protocol.access import Chap
 from agents.selectors import agent_find, iscsi_sep, iscsi_server_of
 from bootvars.credentials import Caller, Withheld, asked_for, credentials
 from bootvars.notes import note

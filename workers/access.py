@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agents.models import Agent
-from agents.protocol import CHAP, OFF, Chap
+from agents.protocol.access import CHAP, OFF, Chap
 from agents.selectors import agent_find
 from agents.selectors import agents as all_agents
 from ipxeready.actors import Actor

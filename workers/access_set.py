@@ -17,7 +17,8 @@ from django.conf import settings
 from agents.client import NodeClient
 from agents.models import Agent
 from agents.nodes import words_of
-from agents.protocol import CHAP, Chap, Target
+from agents.protocol.access import CHAP, Chap
+from agents.protocol.answers import Target
 from agents.selectors import agent_find, agent_get
 from agents.services import agent_update
 from agents.spread import spread

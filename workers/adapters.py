@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Count
 
-from agents.protocol import ACCESS, OFF
+from agents.protocol.access import ACCESS, OFF
 from ipxeready.errors import ApplicationError
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import Fault, YamlSource

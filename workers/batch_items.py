@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.models import Agent
 from agents.nodes import words_of
-from agents.protocol import Chap
+from agents.protocol.access import Chap
 from ipxeready.ending import ending, not_tried
 from ipxeready.errors import ApplicationError, Invalid
 from ipxeready.jobs.watch import Watch, cancelled_before, cancelled_with

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agents.protocol import check_master
+from agents.protocol.filenames import check_master
 from agents.validators import check_access
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.jobs.services import Work

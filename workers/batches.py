@@ -13,7 +13,8 @@ from typing import Any
 from django.conf import settings
 
 from agents.models import Agent
-from agents.protocol import DISK, Created, how_made
+from agents.protocol.answers import Created, how_made
+from agents.protocol.systems import DISK
 from agents.scheduler import check_named_node
 from agents.selectors import agent_get
 from agents.spread import interleaved, spread

@@ -14,10 +14,13 @@ from typing import Any
 
 from django.conf import settings
 
-from agents import protocol, scheduler
+from agents import scheduler
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import CdRequest, Target
+from agents.protocol.answers import Target
+from agents.protocol.filenames import check_iso
+from agents.protocol.requests import CdRequest
+from agents.protocol.systems import CD
 from agents.selectors import agent_get
 from agents.selectors import agents as all_agents
 from audit.services import record_quietly
@@ -48,7 +51,7 @@ def cd_attach(
     """Attach an install CD; the record, whose state is `installing` then. Conflict when there is a CD already."""
     actor.require(OPERATOR)
     worker = selectors.worker_get(worker_id)
-    iso = protocol.check_iso(iso)
+    iso = check_iso(iso)
     own = {disk.agent for disk in selectors.disks_of(worker.worker_id)}
     with claimed(worker.hostname):
         _refuse_present(worker.worker_id)
@@ -168,7 +171,7 @@ def _export(
     """The node, the backing store, and whether this call made the target."""
     if named:
         agent = agent_get(named)
-        scheduler.check_named_node(agent, role=protocol.CD, field="agent")
+        scheduler.check_named_node(agent, role=CD, field="agent")
         return agent, *_export_on(agent, request, give)
     able, passed, unreached = scheduler.cd_nodes(list(all_agents()), own_nodes)
     refused: list[NodeRefused] = []
@@ -217,7 +220,7 @@ def _export_on(agent: Agent, request: CdRequest, give: Granter) -> tuple[str, bo
 
 def _carries(target: Target, iso: str) -> bool:
     return any(
-        lun["type"] == protocol.CD and PurePosixPath(lun["backing"]).name == iso
+        lun["type"] == CD and PurePosixPath(lun["backing"]).name == iso
         for lun in target["luns"]
     )
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from django.conf import settings
 
-from agents import protocol
 from agents.client import NodeClient
 from agents.models import Agent
+from agents.protocol.filenames import check_master
 from agents.selectors import agent_get
 from agents.watched import reset_disk
 from audit.services import record_quietly
@@ -101,7 +101,7 @@ def reset_check(*, actor: Actor, worker_id: str, os: str, master: str | None) ->
             )
         )
     if master is not None:
-        protocol.check_master(master)
+        check_master(master)
     elif disk.source.get("type") != DiskType.MASTER:
         raise Invalid(
             said(

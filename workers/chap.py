@@ -9,7 +9,7 @@ from typing import Final
 
 from django.conf import settings
 
-from agents.protocol import NONE, Chap
+from agents.protocol.access import NONE, Chap
 from ipxeready.actors import Actor
 from ipxeready.errors import Unavailable
 from ipxeready.index import writing

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from agents.protocol import NONE, Chap, check_chap
+from agents.protocol.access import NONE, Chap, check_chap
 from ipxeready.errors import Invalid
 from ipxeready.index.models import IndexedModel
 from ipxeready.index.sources import Fault, YamlSource

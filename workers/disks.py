@@ -11,11 +11,14 @@ from typing import Any
 
 from django.conf import settings
 
-from agents import protocol, scheduler
+from agents import scheduler
 from agents.intake import node_of_image
 from agents.models import Agent
 from agents.nodes import agent_create_disk
-from agents.protocol import OFF, Chap, DiskRequest
+from agents.protocol.access import OFF, Chap
+from agents.protocol.answers import Target
+from agents.protocol.filenames import check_import, check_master
+from agents.protocol.requests import DiskRequest
 from agents.selectors import agent_get
 from agents.selectors import agents as all_agents
 from audit.services import record_quietly
@@ -107,9 +110,9 @@ def disk_spec(
             field="name",
         )
     if type == DiskType.MASTER:
-        name = protocol.check_master(name, field="name")
+        name = check_master(name, field="name")
     if type == DiskType.IMPORT:
-        name = protocol.check_import(name, field="name")
+        name = check_import(name, field="name")
     return DiskSpec(type, system, name=name)
 
 
@@ -318,7 +321,7 @@ def _make(
 
 def _ask_again(
     actor: Actor, worker_id: str, agent: Agent, disk: dict[str, Any]
-) -> protocol.Target | None:
+) -> Target | None:
     try:
         return look_again(agent, disk["iqn"])
     except Unavailable as error:
@@ -326,7 +329,7 @@ def _ask_again(
         raise
 
 
-def look_again(agent: Agent, iqn: str) -> protocol.Target | None:
+def look_again(agent: Agent, iqn: str) -> Target | None:
     """Whether a node whose answer was lost has made the target all the same; Unavailable when it cannot be asked."""
     try:
         busy, targets = look(agent)

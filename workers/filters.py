@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from agents.protocol import ACCESS
+from agents.protocol.access import ACCESS
 from ipxeready.errors import Invalid
 from ipxeready.said import said
 from ipxeready.storage.iqn import OSES

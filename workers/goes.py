@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agents.protocol import Session
+from agents.protocol.answers import Session
 from workers import selectors
 from workers.inuse import session_words, sessions_of
 from workers.models import Binding, Cd, Disk, Worker

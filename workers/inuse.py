@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.conf import settings
 
 from agents.client import NodeClient
-from agents.protocol import Session
+from agents.protocol.answers import Session
 from agents.selectors import agents
 from agents.together import ask_all
 from ipxeready.errors import ApplicationError

@@ -8,7 +8,7 @@ from django.conf import settings
 
 from agents.intake_client import IntakeClient
 from agents.nodes import words_of
-from agents.protocol import ImageFile, Session, Target
+from agents.protocol.answers import ImageFile, Session, Target
 from agents.selectors import agents as all_agents
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from agents.intake import node_of_image
-from agents.protocol import DISK
+from agents.protocol.systems import DISK
 from agents.scheduler import check_named_node, pick_disk_nodes
 from agents.selectors import agent_get
 from agents.selectors import agents as all_agents

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.masters import Offer, masters_offered
-from agents.protocol import DISK
+from agents.protocol.systems import DISK
 from agents.scheduler import check_named_node
 from agents.selectors import agent_get
 from ipxeready.actors import OPERATOR, Actor

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import Session, Target
+from agents.protocol.answers import Session, Target
 from agents.selectors import agent_get
 from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, Actor

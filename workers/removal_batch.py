@@ -14,7 +14,7 @@ from django.conf import settings
 
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import Session, Target
+from agents.protocol.answers import Session, Target
 from agents.selectors import agents as all_agents
 from agents.spread import spread
 from agents.together import ask_all

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from agents.protocol import check_iso
+from agents.protocol.filenames import check_iso
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid
 from ipxeready.index import writing

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import Target
+from agents.protocol.answers import Target
 from agents.selectors import agent_get
 from agents.together import ask_all
 from audit.services import record_quietly

@@ -8,7 +8,7 @@ from django.conf import settings
 
 from agents.client import NodeClient
 from agents.nodes import words_of
-from agents.protocol import Target
+from agents.protocol.answers import Target
 from agents.selectors import agents as all_agents
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor

@@ -6,11 +6,12 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
-from agents import protocol
 from agents.node.backends.base import Export, describe, shown_as
 from agents.node.memory import State
 from agents.node.runtime import Node
-from agents.protocol import Access, Chap, Session, Target
+from agents.protocol.access import CHAP, OFF, Access, Chap, access_of, check_access
+from agents.protocol.answers import Session, Target
+from agents.protocol.systems import CD
 from ipxeready.errors import ApplicationError, Conflict, Invalid
 from ipxeready.storage import iqn as iqns
 
@@ -99,16 +100,16 @@ def wanted(
 ) -> Access:
     """The access to a target; Invalid when it is chap and there is no secret for it."""
     if mode is not None:
-        protocol.check_access(mode)
-    if chap is not None and mode != protocol.CHAP:
+        check_access(mode)
+    if chap is not None and mode != CHAP:
         raise Invalid(
             f"chap is given and access is {mode or 'not'}; give both, or leave chap out.",
             code="chap.without_access",
             field="chap",
         )
     mode = mode or node.memory.mode(state, iqn)
-    if mode != protocol.CHAP or chap is not None:
-        return protocol.access_of(iqn, mode, chap)
+    if mode != CHAP or chap is not None:
+        return access_of(iqn, mode, chap)
     initiator = iqns.initiator_of(iqn)
     known = node.secrets.read().get(initiator)
     if known is None:
@@ -117,7 +118,7 @@ def wanted(
             code="chap.missing",
             field="chap",
         )
-    return protocol.access_of(iqn, mode, known)
+    return access_of(iqn, mode, known)
 
 
 def is_shared(iqn: str, path: str) -> bool:
@@ -128,7 +129,7 @@ def is_shared(iqn: str, path: str) -> bool:
 
 def check_shared(iqn: str, path: str, mode: str | None) -> None:
     """Refuse to close an ISO that all machines share."""
-    if mode not in (None, protocol.OFF) and is_shared(iqn, path):
+    if mode not in (None, OFF) and is_shared(iqn, path):
         raise Invalid(
             f"access {mode!r}: {iqn} bears the ISO's own name, so it is no worker's alone: it is read-only and "
             "open to all. Attach the ISO to one worker under that worker's name.",
@@ -163,9 +164,7 @@ def forget(node: Node, iqn: str) -> None:
 def export_of(target: Target, access: Access) -> Export:
     """The export that a listed target is, with another access."""
     lun = target["luns"][0]
-    return Export(
-        target["iqn"], lun["backing"], cd=lun["type"] == protocol.CD, access=access
-    )
+    return Export(target["iqn"], lun["backing"], cd=lun["type"] == CD, access=access)
 
 
 def locked_out(target: Target, access: Access) -> list[Session]:
@@ -173,12 +172,12 @@ def locked_out(target: Target, access: Access) -> list[Session]:
 
     With CHAP that is everybody: a machine learns its secret at its boot.
     """
-    if access.mode == protocol.OFF:
+    if access.mode == OFF:
         return []
     return [
         session
         for session in target["sessions"]
-        if session["initiator"] != access.initiator or access.mode == protocol.CHAP
+        if session["initiator"] != access.initiator or access.mode == CHAP
     ]
 
 
@@ -199,7 +198,7 @@ def _with_new_secret(
         for target in targets
         if iqns.initiator_of(target["iqn"]) == access.initiator
         and target["luns"]
-        and (target.get("access") == protocol.CHAP or target["iqn"] == iqn)
+        and (target.get("access") == CHAP or target["iqn"] == iqn)
     }
 
 
@@ -211,7 +210,7 @@ def _check_not_locked_out(target: Target, access: Access, *, changed: bool) -> N
     if out:
         why = (
             "it has not been given that secret"
-            if access.mode == protocol.CHAP
+            if access.mode == CHAP
             else f"only {access.initiator} may then log in"
         )
         raise Conflict(

@@ -8,18 +8,12 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from agents import protocol
 from agents.node import growing, health, http, jobs, rebuild, resetting, services
 from agents.node.folder import Entry
 from agents.node.runtime import current
-from agents.protocol import (
-    AccessRequest,
-    CdRequest,
-    Chap,
-    DiskRequest,
-    Master,
-    MasterList,
-)
+from agents.protocol.access import Chap, check_access, check_chap
+from agents.protocol.answers import Master, MasterList
+from agents.protocol.requests import AccessRequest, CdRequest, DiskRequest
 from ipxeready.errors import Invalid
 from ipxeready.storage.jobs import STATES
 
@@ -153,7 +147,7 @@ def access_set(request: HttpRequest) -> HttpResponse:
     data = http.body(request, ("iqn", "access", "chap", "force"))
     wanted = AccessRequest(
         iqn=http.text(data, "iqn", required=True) or "",
-        access=protocol.check_access(http.text(data, "access", required=True) or ""),
+        access=check_access(http.text(data, "access", required=True) or ""),
         chap=_chap(data),
         force=http.boolean(data, "force"),
     )
@@ -217,7 +211,7 @@ def logs(request: HttpRequest) -> HttpResponse:
 
 def _access(data: Mapping[str, Any]) -> str | None:
     mode = http.text(data, "access")
-    return None if mode is None else protocol.check_access(mode)
+    return None if mode is None else check_access(mode)
 
 
 def _chap(data: Mapping[str, Any]) -> Chap | None:
@@ -234,7 +228,7 @@ def _chap(data: Mapping[str, Any]) -> Chap | None:
             "chap must be an object with the texts username and secret, and nothing else.",
             field="chap",
         )
-    return protocol.check_chap(given["username"], given["secret"])
+    return check_chap(given["username"], given["secret"])
 
 
 def _master(entry: Entry) -> Master:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from agents import protocol
 from agents.node.folder import Folder
 from agents.node.hidden import HiddenFile
-from agents.protocol import Chap
+from agents.protocol.access import Chap, check_chap
 from ipxeready.errors import Conflict, Invalid
 
 NAME = ".chap.json"
@@ -81,7 +80,7 @@ class Secrets:
             and all(isinstance(value, str) for value in entry.values())
         ):
             try:
-                return protocol.check_chap(entry["username"], entry["secret"])
+                return check_chap(entry["username"], entry["secret"])
             except Invalid as error:
                 problem = error.message
         raise self._file.broken(f"the entry of {name}: {problem}")

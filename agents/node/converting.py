@@ -10,14 +10,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from agents import protocol
 from agents.node import formats, qemuimg, quiet
 from agents.node.errors import NoRoom
 from agents.node.images import Images
 from agents.node.jobs import AT_RESTART, Step
 from agents.node.rebuild import restored
 from agents.node.runtime import Node
-from agents.protocol import Converted
+from agents.protocol.answers import Converted
+from agents.protocol.filenames import check_format, check_image, check_source
 from ipxeready.errors import Conflict, NotFound
 from ipxeready.storage.jobs import Job
 from ipxeready.storage.sizes import MAX_SIZE, SECTOR, format_size
@@ -43,9 +43,9 @@ def image_convert(
     2. Under the lock: neither is exported or being made. Both are marked.
     3. Without the lock, as a job: all of it is looked at for its size and its end, then qemu-img writes into a hidden part; the part gets its name when it is whole.
     """
-    protocol.check_source(source)
-    protocol.check_image(name)
-    asked = None if format_ is None else protocol.check_format(format_)
+    check_source(source)
+    check_image(name)
+    asked = None if format_ is None else check_format(format_)
     qemuimg.require()
     step, began = step or Step(), time.monotonic()
     with node.log.about(KIND, source=source, name=name) as note:

@@ -6,13 +6,14 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
-from agents import protocol
 from agents.node.access import wanted
 from agents.node.backends.base import Export
 from agents.node.folder import Entry, image_of
 from agents.node.runtime import Node
 from agents.node.services import target_of
-from agents.protocol import Target
+from agents.protocol import paths
+from agents.protocol.answers import Target
+from agents.protocol.systems import CD
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
 from ipxeready.storage import iqn as iqns
 
@@ -31,7 +32,7 @@ def disk_target(node: Node, iqn: str) -> tuple[Export, Entry, Target]:
             f"there is no target {node.base_iqn}:{name} on this node.",
             code="target.missing",
         )
-    if any(lun["type"] == protocol.CD for lun in target["luns"]):
+    if any(lun["type"] == CD for lun in target["luns"]):
         raise Invalid(f"{target['iqn']} is a CD, not a disk.", code="target.cd")
     backings = [lun["backing"] for lun in target["luns"]]
     image = image_of(backings[0], node.images.folder) if len(backings) == 1 else None
@@ -60,5 +61,5 @@ def put_back(node: Node, export: Export) -> Iterator[None]:
             "%s could not be exported again: %s. It is tried once more in a moment; then POST %s does.",
             export.iqn,
             error.message,
-            protocol.LUN_SCAN,
+            paths.LUN_SCAN,
         )

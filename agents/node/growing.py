@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.node.backends.base import in_use
 from agents.node.existing import disk_target, put_back
 from agents.node.runtime import Node
-from agents.protocol import Grown
+from agents.protocol.answers import Grown
 from ipxeready.errors import ApplicationError, Conflict
 from ipxeready.storage.sizes import format_size, parse_size
 

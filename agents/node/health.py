@@ -6,7 +6,7 @@ from agents.node.folder import Entry
 from agents.node.images import reserve_of
 from agents.node.rebuild import orphans
 from agents.node.runtime import Node
-from agents.protocol import (
+from agents.protocol.answers import (
     BackendHealth,
     FileSystem,
     ImageCount,

@@ -20,8 +20,9 @@ from django.http import (
 )
 from django.http.multipartparser import MultiPartParserError
 
-from agents import protocol
 from agents.node.errors import MethodRefused, TooLarge
+from agents.protocol import paths
+from agents.protocol.limits import MAX_BODY
 from ipxeready.errors import ApplicationError, Invalid, Unauthenticated, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class BearerMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """401 or the answer."""
-        if request.path_info.rstrip("/") != protocol.HEALTHZ:
+        if request.path_info.rstrip("/") != paths.HEALTHZ:
             try:
                 authenticate(request)
             except ApplicationError as error:
@@ -52,9 +53,9 @@ class BearerMiddleware:
 
 def authenticate(request: HttpRequest) -> None:
     """Compare the bearer token in constant time; no token set means nobody may, never everybody."""
-    header = request.headers.get(protocol.AUTHORIZATION, "")
+    header = request.headers.get(paths.AUTHORIZATION, "")
     given = (
-        header[len(protocol.BEARER) :].strip()
+        header[len(paths.BEARER) :].strip()
         if header.lower().startswith("bearer ")
         else ""
     )
@@ -115,17 +116,15 @@ def body(request: HttpRequest, fields: Collection[str]) -> dict[str, Any]:
         length = int(request.headers.get("Content-Length") or 0)
     except ValueError as error:
         raise Invalid("Content-Length is not a number.") from error
-    if length > protocol.MAX_BODY:
-        raise TooLarge(
-            f"a body has at most {protocol.MAX_BODY} bytes here, this one {length}."
-        )
+    if length > MAX_BODY:
+        raise TooLarge(f"a body has at most {MAX_BODY} bytes here, this one {length}.")
     kind = (request.content_type or "").lower()
     try:
         if kind in {"application/x-www-form-urlencoded", "multipart/form-data"}:
             return _form(request, fields)
         raw = request.body
     except RequestDataTooBig as error:
-        raise TooLarge(f"a body has at most {protocol.MAX_BODY} bytes here.") from error
+        raise TooLarge(f"a body has at most {MAX_BODY} bytes here.") from error
     except (UnreadablePostError, SuspiciousOperation, MultiPartParserError) as error:
         raise Invalid("the body could not be read.") from error
     if not raw.strip():

@@ -7,10 +7,10 @@ import os
 import re
 import secrets
 
-from agents import protocol
 from agents.node.folder import Entry, names_in
 from agents.node.images import Images
 from agents.node.runtime import Node
+from agents.protocol.filenames import check_import
 from ipxeready.errors import ApplicationError, Conflict, NotFound, Unavailable
 from ipxeready.storage import iqn as iqns
 
@@ -20,7 +20,7 @@ _MARK = re.compile(r"\.[0-9a-f]{12}\.import")
 
 def check_importable(node: Node, old: str, new: str) -> Entry:
     """The entry of an image that may become `new`: no master, whole, not exported, not being made or read. Under the node's lock."""
-    protocol.check_import(old)
+    check_import(old)
     entry = node.images.check_disk(old)
     clash = node.images.find(new)
     if clash is not None and clash.name != old:

@@ -8,11 +8,12 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 
-from agents import protocol
 from agents.node import converting, http, jobs, listing
 from agents.node.errors import LengthRequired, TooLarge
 from agents.node.runtime import Node, current
-from agents.protocol import Uploaded
+from agents.protocol import paths
+from agents.protocol.answers import Uploaded
+from agents.protocol.limits import MAX_PIECE
 from ipxeready.errors import ApplicationError, Invalid, Unavailable
 from ipxeready.pace import hurry
 from ipxeready.storage.jobs import Job
@@ -79,7 +80,7 @@ def upload_create(request: HttpRequest) -> HttpResponse:
     with node.log.about("upload.create", name=name, size=size), node.changing():
         made = node.uploads.create(name, size=size, sha256=sha256)
     answer = JsonResponse(made, status=201)
-    answer["Location"] = f"{protocol.UPLOADS}/{made['id']}"
+    answer["Location"] = f"{paths.UPLOADS}/{made['id']}"
     return answer
 
 
@@ -181,9 +182,9 @@ def _length(request: HttpRequest) -> int:
     length = int(text[:20])
     if not length:
         raise Invalid("a piece has at least one byte.")
-    if length > protocol.MAX_PIECE:
+    if length > MAX_PIECE:
         raise TooLarge(
-            f"a piece has at most {protocol.MAX_PIECE} bytes (64 MiB), this one {length}; send several."
+            f"a piece has at most {MAX_PIECE} bytes (64 MiB), this one {length}; send several."
         )
     return length
 
@@ -203,6 +204,6 @@ def _reader(request: HttpRequest) -> Callable[[int], bytes]:
 def _drain(request: HttpRequest) -> None:
     """Read what is left of a refused piece, or its sender would see a broken connection instead of the reason."""
     hurry(request, _DRAIN)
-    read, left = _reader(request), protocol.MAX_PIECE
+    read, left = _reader(request), MAX_PIECE
     while left > 0 and (chunk := read(_READ)):
         left -= len(chunk)

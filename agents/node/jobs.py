@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from agents import protocol
 from agents.node.turns import Turns
+from agents.protocol import paths
 from ipxeready import ending, prefer
 from ipxeready.errors import Conflict, Unavailable
 from ipxeready.prefer import Preference
@@ -264,7 +264,7 @@ class Jobs:
                     return live
                 raise Conflict(
                     f"{key} is being worked on by another request: job {job.id} ({job.kind}). Wait for its "
-                    f"end, or cancel it with DELETE {protocol.JOBS}/{job.id}.",
+                    f"end, or cancel it with DELETE {paths.JOBS}/{job.id}.",
                     code="job.busy",
                 )
             held = contextlib.ExitStack()
@@ -451,6 +451,6 @@ def respond(
     if not isinstance(outcome, Job):
         return JsonResponse(outcome, status=status, safe=False)
     response = JsonResponse(node.jobs.told(outcome), status=202)
-    response["Location"] = f"{protocol.JOBS}/{outcome.id}"
+    response["Location"] = f"{paths.JOBS}/{outcome.id}"
     response[prefer.APPLIED] = prefer.RESPOND_ASYNC
     return response

@@ -6,13 +6,13 @@ import logging
 import os
 from datetime import datetime
 
-from agents import protocol
 from agents.node import qemuimg
 from agents.node.folder import Entry
 from agents.node.rebuild import restored
 from agents.node.runtime import Node
 from agents.node.swapping import Swap
-from agents.protocol import ImageDeleted, ImageFile, ImageList, Target
+from agents.protocol.answers import ImageDeleted, ImageFile, ImageList, Target
+from agents.protocol.filenames import FORMATS, KIND_DISK, KIND_MASTER, kind_of
 from ipxeready.errors import ApplicationError, Conflict, Invalid, Unavailable
 from ipxeready.storage import iqn as iqns
 
@@ -31,7 +31,7 @@ def image_list(node: Node) -> ImageList:
             for entry in node.images.entries()
             if not entry.name.startswith(".") and not entry.folder
         ],
-        "formats": list(protocol.FORMATS) if qemuimg.available() else [],
+        "formats": list(FORMATS) if qemuimg.available() else [],
     }
 
 
@@ -89,7 +89,7 @@ def _shown(node: Node, entry: Entry, users: dict[str, str]) -> ImageFile:
     stamp = datetime.fromtimestamp(entry.mtime).astimezone()
     shown: ImageFile = {
         "name": entry.name,
-        "kind": protocol.kind_of(entry.name),
+        "kind": kind_of(entry.name),
         "size": entry.size,
         "allocated": entry.allocated,
         "mtime": stamp.isoformat(timespec="seconds"),
@@ -105,7 +105,7 @@ def _problem(node: Node, entry: Entry, kind: str) -> str | None:
     if node.is_making(entry.name):
         return "is being made"
     try:
-        if kind in (protocol.KIND_DISK, protocol.KIND_MASTER):
+        if kind in (KIND_DISK, KIND_MASTER):
             node.images.check_disk(entry.name)
         else:
             node.images.check_iso(entry.name)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 
-from agents import protocol
 from agents.node.folder import Entry
 from agents.node.images import Images
+from agents.protocol import paths
+from agents.protocol.filenames import check_master
+from agents.protocol.limits import MASTERS_PERIOD
 from ipxeready.errors import NotFound
 
 #: A directory's mtime comes from a clock with a grain: what changed so shortly before we
@@ -33,18 +35,18 @@ class Masters:
     def all(self) -> dict[str, Entry]:
         """The masters by name, at most half a minute old and never older than the directory's last change."""
         with self._lock:
-            old = time.monotonic() - self._at > protocol.MASTERS_PERIOD
+            old = time.monotonic() - self._at > MASTERS_PERIOD
             if old or self._stamp is None or self._stamp != self._images.stamp():
                 return self._renew()
             return self._found
 
     def get(self, name: str) -> Entry:
         """The master of that name; the directory is read again before "no such master" is said."""
-        protocol.check_master(name)
+        check_master(name)
         entry = self.all().get(name) or self.renew().get(name)
         if entry is None:
             raise NotFound(
-                f"there is no master {name!r} on this node. GET {protocol.MASTERS} lists those that are.",
+                f"there is no master {name!r} on this node. GET {paths.MASTERS} lists those that are.",
                 code="master.missing",
             )
         return entry

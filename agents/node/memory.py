@@ -9,7 +9,7 @@ from typing import Any
 from agents.node import chap
 from agents.node.hidden import HiddenFile
 from agents.node.images import Images
-from agents.protocol import ACCESS, ACL, OFF
+from agents.protocol.access import ACCESS, ACL, OFF
 from ipxeready.storage import iqn as iqns
 
 NAME = ".targets.json"

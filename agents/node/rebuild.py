@@ -7,13 +7,15 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from agents import protocol
 from agents.node import access as rules
 from agents.node.backends.base import Export, same, shown_as
 from agents.node.folder import Entry, image_of
 from agents.node.memory import State
 from agents.node.runtime import Node
-from agents.protocol import Access, ScanCreated, ScanResult, Skipped, Target
+from agents.protocol.access import OFF, Access, access_of
+from agents.protocol.answers import ScanCreated, ScanResult, Skipped, Target
+from agents.protocol.filenames import check_iso
+from agents.protocol.systems import CD
 from ipxeready.errors import ApplicationError, Conflict, Unavailable
 from ipxeready.storage import iqn as iqns
 
@@ -163,7 +165,7 @@ def _forget_half_deletions(
         iqn: name
         for iqn, target in targets.items()
         for lun in target["luns"]
-        if lun["type"] == protocol.CD
+        if lun["type"] == CD
         and iqn not in state.cds
         and not rules.is_shared(iqn, lun["backing"])
         and (name := image_of(lun["backing"], node.images.folder)) is not None
@@ -195,7 +197,7 @@ def _plan_cds(
             continue
         try:
             iqns.split_target(iqn, node.base_iqn)
-            protocol.check_iso(iso)
+            check_iso(iso)
             node.images.check_iso(iso)
         except ApplicationError as error:
             plan.skip(iqn, f"this CD does not come back: {error.message}")
@@ -301,7 +303,7 @@ def _plan_access(
         there = targets.get(iqn)
         mode = None if iqn in state.access else plan.asked
         if rules.is_shared(iqn, export.path):
-            allowed = protocol.access_of(iqn, protocol.OFF)
+            allowed = access_of(iqn, OFF)
         else:
             try:
                 allowed = rules.wanted(node, state, iqn, mode)
@@ -309,7 +311,7 @@ def _plan_access(
                 del plan.exports[iqn]
                 plan.skip(export.path.rpartition("/")[2], error.message)
                 continue
-        kept = allowed.mode == protocol.OFF and iqn not in state.access
+        kept = allowed.mode == OFF and iqn not in state.access
         if there is None or not kept:
             plan.exports[iqn] = replace(export, access=allowed)
         if (
@@ -322,7 +324,7 @@ def _plan_access(
 
 def _strangers(target: Target, allowed: Access) -> bool:
     """Whether somebody is logged in who may not be: the target is left alone until that one has gone."""
-    return allowed.mode != protocol.OFF and any(
+    return allowed.mode != OFF and any(
         session["initiator"] != allowed.initiator for session in target["sessions"]
     )
 

@@ -12,7 +12,7 @@ from agents.node.jobs import Step
 from agents.node.runtime import Node
 from agents.node.services import check_not_exported, target_of
 from agents.node.swapping import Swap, unfinished
-from agents.protocol import Created
+from agents.protocol.answers import Created
 from ipxeready.errors import ApplicationError
 
 logger = logging.getLogger(__name__)

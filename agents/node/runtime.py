@@ -17,7 +17,7 @@ from agents.node.memory import Memory
 from agents.node.oplog import OperationLog
 from agents.node.sessions import Sessions
 from agents.node.uploads import Uploads
-from agents.protocol import Target
+from agents.protocol.answers import Target
 from ipxeready.errors import Conflict, Unavailable
 
 #: Changes of targets take milliseconds; who waits longer than this waits for something broken.

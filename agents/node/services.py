@@ -6,7 +6,6 @@ import dataclasses
 import logging
 import time
 
-from agents import protocol
 from agents.node import access, importing
 from agents.node.backends.base import Export, access_shown, in_use
 from agents.node.folder import image_of
@@ -16,7 +15,11 @@ from agents.node.memory import CANNOT_WRITE, State
 from agents.node.rebuild import lost, restored, same_life
 from agents.node.runtime import Node
 from agents.node.swapping import Swap
-from agents.protocol import AccessRequest, Capabilities, Created, Deleted, Target
+from agents.protocol.access import OFF
+from agents.protocol.answers import Capabilities, Created, Deleted, Target
+from agents.protocol.filenames import check_iso, disk_filename
+from agents.protocol.requests import AccessRequest, CdRequest, DiskRequest
+from agents.protocol.systems import CD
 from ipxeready.errors import (
     ApplicationError,
     Conflict,
@@ -67,20 +70,18 @@ def target_list(node: Node) -> list[Target]:
     return targets
 
 
-def disk_request(node: Node, request: protocol.DiskRequest) -> protocol.DiskRequest:
+def disk_request(node: Node, request: DiskRequest) -> DiskRequest:
     """The request with names and size in their one form, so that equal wishes are equal; Invalid when it is none."""
     target = iqns.split_target(request.iqn, node.base_iqn)
     return dataclasses.replace(
         request,
         iqn=f"{node.base_iqn}:{target.name}",
-        filename=protocol.disk_filename(request.iqn, node.base_iqn, request.filename),
+        filename=disk_filename(request.iqn, node.base_iqn, request.filename),
         size=_one_source(request),
     )
 
 
-def disk_create(
-    node: Node, request: protocol.DiskRequest, step: Step | None = None
-) -> Created:
+def disk_create(node: Node, request: DiskRequest, step: Step | None = None) -> Created:
     """Make an image (clone, empty, or the one that is there) and export it.
 
     1. Under the lock: is the name free, in the table and in the directory? Reserve it.
@@ -90,7 +91,7 @@ def disk_create(
     step = step or Step()
     target = iqns.split_target(request.iqn, node.base_iqn)
     iqn = f"{node.base_iqn}:{target.name}"
-    filename = protocol.disk_filename(request.iqn, node.base_iqn, request.filename)
+    filename = disk_filename(request.iqn, node.base_iqn, request.filename)
     size = _one_source(request)
     with node.log.about(
         CREATE_DISK,
@@ -164,14 +165,14 @@ def disk_create(
     }
 
 
-def cd_create(node: Node, request: protocol.CdRequest) -> Created:
+def cd_create(node: Node, request: CdRequest) -> Created:
     """Export an ISO read-only as a CD drive, and remember it, so that it comes back after a restart."""
     if not node.backend.cd:
         raise Invalid(
             f"the {node.backend.name} backend has no CD drive. Attach the ISO on a node with stgt.",
             code="backend.no_cd",
         )
-    iso = protocol.check_iso(request.iso)
+    iso = check_iso(request.iso)
     if request.iqn is not None:
         name = iqns.split_target(request.iqn, node.base_iqn).name
     else:
@@ -179,7 +180,7 @@ def cd_create(node: Node, request: protocol.CdRequest) -> Created:
     iqn = iqns.join(node.base_iqn, name)
     path = node.images.path(iso)
     access.check_shared(iqn, path, request.access)
-    mode = protocol.OFF if access.is_shared(iqn, path) else request.access
+    mode = OFF if access.is_shared(iqn, path) else request.access
     with (
         node.log.about("lun.create_cd", iqn=iqn, iso=iso, access=request.access),
         node.changing(),
@@ -300,7 +301,7 @@ def _no_copy(
     return {"iqn": iqn, "backing": backing, "how": how, "seconds": seconds, "bytes": 0}
 
 
-def _one_source(request: protocol.DiskRequest) -> int | None:
+def _one_source(request: DiskRequest) -> int | None:
     given = [
         field
         for field, there in (
@@ -357,7 +358,7 @@ def _export(
     node: Node,
     iqn: str,
     filename: str,
-    request: protocol.DiskRequest,
+    request: DiskRequest,
     *,
     fresh: bool = False,
 ) -> str:
@@ -391,7 +392,7 @@ def _export(
     return backing
 
 
-def _import(node: Node, iqn: str, request: protocol.DiskRequest, filename: str) -> str:
+def _import(node: Node, iqn: str, request: DiskRequest, filename: str) -> str:
     """Give an image that lies there this disk's name and export it; a failure gives the old name back."""
     old = request.import_ or ""
     with node.changing():
@@ -413,9 +414,7 @@ def _import(node: Node, iqn: str, request: protocol.DiskRequest, filename: str) 
     return backing
 
 
-def _export_made(
-    node: Node, iqn: str, made: Made, request: protocol.DiskRequest
-) -> str:
+def _export_made(node: Node, iqn: str, made: Made, request: DiskRequest) -> str:
     try:
         with node.changing():
             node.images.check_disk(made.name)
@@ -434,7 +433,7 @@ def _file_to_delete(
     node: Node, target: Target, around: list[Target]
 ) -> tuple[str, tuple[int, int]] | None:
     """The image behind a target, if it may be deleted; None when it is gone already. `around`: who else may have it."""
-    if any(lun["type"] == protocol.CD for lun in target["luns"]):
+    if any(lun["type"] == CD for lun in target["luns"]):
         raise Invalid(
             "delete_file=true: an ISO may serve other machines and is never deleted here. "
             "Repeat without delete_file, and remove the ISO by hand.",

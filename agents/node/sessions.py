@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from agents.protocol import Session, Target
+from agents.protocol.answers import Session, Target
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable
 
-from agents import protocol
 from agents.node import importing, rebuild, resetting, runtime
 from agents.node.backends import Backend, choose
 from agents.node.images import Images
@@ -14,6 +13,7 @@ from agents.node.jobs import Jobs
 from agents.node.oplog import OperationLog
 from agents.node.runtime import Node
 from agents.node.sessions import Sessions
+from agents.protocol.limits import MASTERS_PERIOD
 from ipxeready.conf import Config, ConfigError
 from ipxeready.errors import ApplicationError
 from ipxeready.startup import StartError
@@ -36,7 +36,7 @@ def start(config: Config) -> None:
     """
     node = build(config)
     runtime.install(node)
-    _thread("masters", protocol.MASTERS_PERIOD, lambda: renew_masters(node))
+    _thread("masters", MASTERS_PERIOD, lambda: renew_masters(node))
     _thread("uploads", _CLEAN_PERIOD, lambda: clean_uploads(node))
     _thread("targets", _WATCH_PERIOD, lambda: watch_targets(node))
     _thread("sessions", _SESSIONS_PERIOD, lambda: note_sessions(node))

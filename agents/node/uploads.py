@@ -20,14 +20,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from agents import protocol
 from agents.node import pieces
 from agents.node.errors import NoRoom
 from agents.node.folder import names_in
 from agents.node.images import Images
 from agents.node.jobs import Step
 from agents.node.parts import FULL, PART
-from agents.protocol import Upload, Uploaded
+from agents.protocol.answers import Upload, Uploaded
+from agents.protocol.filenames import (
+    KIND_DISK,
+    KIND_MASTER,
+    check_sha256,
+    check_upload,
+    kind_of,
+)
+from agents.protocol.limits import MAX_PIECE
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unavailable
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.sizes import MAX_SIZE, SECTOR, format_size
@@ -87,10 +94,10 @@ class Uploads:
 
         Without `size` it is as long as what has come when it is finished.
         """
-        protocol.check_upload(name)
+        check_upload(name)
         if size is not None:
             _check_size(name, size)
-        digest = None if sha256 is None else protocol.check_sha256(sha256)
+        digest = None if sha256 is None else check_sha256(sha256)
         self._refuse_taken(name)
         self._images.check_room(name, size or 0)
         upload_id, stamp = secrets.token_hex(8), _now()
@@ -118,9 +125,9 @@ class Uploads:
                     code="upload.offset",
                     extra={"offset": note.offset},
                 )
-            if length > protocol.MAX_PIECE:
+            if length > MAX_PIECE:
                 raise Invalid(
-                    f"a piece has at most {protocol.MAX_PIECE} bytes ({format_size(protocol.MAX_PIECE)}), this one {length}; send several."
+                    f"a piece has at most {MAX_PIECE} bytes ({format_size(MAX_PIECE)}), this one {length}; send several."
                 )
             end = MAX_SIZE if note.size is None else note.size
             if offset + length > end:
@@ -156,7 +163,7 @@ class Uploads:
         step, began = step or Step(), time.monotonic()
         with self._images.handle() as folder, self._held(folder, upload_id) as file:
             note = self._note(folder, upload_id)
-            final = note.name if name is None else protocol.check_upload(name)
+            final = note.name if name is None else check_upload(name)
             size = note.offset if note.size is None else note.size
             if note.offset != size:
                 raise Conflict(
@@ -167,9 +174,7 @@ class Uploads:
             _check_size(final, size)
             if os.fstat(file).st_size != size:
                 os.ftruncate(file, size)  # a kill after a piece that was not noted
-            expected = {
-                protocol.check_sha256(text) for text in (sha256, note.sha256) if text
-            }
+            expected = {check_sha256(text) for text in (sha256, note.sha256) if text}
             step.turn(size)
             digest = _digest(file, size, step)
             if expected - {digest}:
@@ -348,14 +353,14 @@ class Uploads:
 
 
 def _check_size(name: str, size: int) -> None:
-    kind = protocol.kind_of(name)
+    kind = kind_of(name)
     if not 0 < size <= MAX_SIZE:
         raise Invalid(
             f"size {size} must be from 1 byte to {format_size(MAX_SIZE)}.",
             code="upload.size",
             field="size",
         )
-    if kind in {protocol.KIND_DISK, protocol.KIND_MASTER} and size % SECTOR:
+    if kind in {KIND_DISK, KIND_MASTER} and size % SECTOR:
         raise Invalid(
             f"size {size}: an image ({iqns.IMAGE_SUFFIX}) is a multiple of {SECTOR} bytes. "
             "If it has another format, name it for that (.qcow2, .vhdx, .vmdk) and convert it here.",
@@ -408,9 +413,9 @@ def _read_note(folder: int, upload_id: str) -> Note | None:
                 note = Note(**json.loads(stream.read()))
         finally:
             os.close(file)
-        protocol.check_upload(note.name)
+        check_upload(note.name)
         if note.sha256 is not None:
-            protocol.check_sha256(note.sha256)
+            check_sha256(note.sha256)
     except (OSError, ValueError, TypeError, RecursionError, ApplicationError):
         return None
     sound = type(note.offset) is int and note.offset >= 0

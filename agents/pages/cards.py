@@ -8,9 +8,10 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from agents import protocol, selectors
+from agents import selectors
 from agents.known import Known
 from agents.models import Agent
+from agents.protocol.access import ACL, CHAP, OFF
 from agents.seen import backend_of
 from agents.services import Load
 
@@ -25,9 +26,9 @@ STATES: dict[str, Any] = {
 }
 _BAD = (PROBLEMS, GONE)
 _ACCESS: dict[str, Any] = {
-    protocol.OFF: _("off: every initiator"),
-    protocol.ACL: _("acl: only the worker's own initiator name"),
-    protocol.CHAP: _("chap: that name, and a secret"),
+    OFF: _("off: every initiator"),
+    ACL: _("acl: only the worker's own initiator name"),
+    CHAP: _("chap: that name, and a secret"),
 }
 
 

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.csrf import csrf_exempt
 
-from agents import intake, intake_jobs, protocol
+from agents import intake, intake_jobs
 from agents.formupload import NodeUploadHandler
 from agents.image_forms import ConvertForm, ImageDeleteForm, UploadForm
 from agents.models import Agent
@@ -32,7 +32,18 @@ from agents.pages.common import (
     trail,
     worker_address,
 )
-from agents.protocol import ImageFile
+from agents.protocol.answers import ImageFile
+from agents.protocol.filenames import (
+    KIND_DISK,
+    KIND_ISO,
+    KIND_MASTER,
+    KIND_OTHER,
+    KIND_SOURCE,
+    UPLOAD_SUFFIXES,
+    check_source,
+    kind_of,
+    passes,
+)
 from agents.services import owners_on
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, Actor
 from ipxeready.errors import ApplicationError, Invalid
@@ -47,11 +58,11 @@ from ipxeready.web.words import in_words, refuse
 _SALT = "agents.pages.images.upload"
 _TOKEN_AGE = 12 * 3600
 _KINDS: dict[str, Any] = {
-    protocol.KIND_DISK: _("disk"),
-    protocol.KIND_MASTER: _("master"),
-    protocol.KIND_ISO: _("ISO"),
-    protocol.KIND_SOURCE: _("to be converted"),
-    protocol.KIND_OTHER: _("other"),
+    KIND_DISK: _("disk"),
+    KIND_MASTER: _("master"),
+    KIND_ISO: _("ISO"),
+    KIND_SOURCE: _("to be converted"),
+    KIND_OTHER: _("other"),
 }
 
 
@@ -88,15 +99,15 @@ def _page(
     sources = [
         image["name"]
         for image in found
-        if image["kind"] == protocol.KIND_SOURCE
+        if image["kind"] == KIND_SOURCE
         or (
-            (image["kind"] != protocol.KIND_ISO and "target" not in image)
-            and image["name"].lower().endswith(protocol.UPLOAD_SUFFIXES)
+            (image["kind"] != KIND_ISO and "target" not in image)
+            and image["name"].lower().endswith(UPLOAD_SUFFIXES)
         )
     ]
-    sources = [name for name in sources if protocol.passes(protocol.check_source, name)]
+    sources = [name for name in sources if passes(check_source, name)]
     # Those that are nothing else come first.
-    sources.sort(key=lambda name: protocol.kind_of(name) != protocol.KIND_SOURCE)
+    sources.sort(key=lambda name: kind_of(name) != KIND_SOURCE)
     targets = [str(image["target"]) for image in found if image.get("target")]
     owners = owners_on(agent.id, targets)
     return _rendered(
@@ -125,7 +136,7 @@ def _row(
 ) -> dict[str, Any]:
     """One file as the page shows it."""
     target = image.get("target", "")
-    master = image["kind"] == protocol.KIND_MASTER
+    master = image["kind"] == KIND_MASTER
     return {
         "name": image["name"],
         "delete": address("admin:agents_agent_image_delete", agent, name=image["name"]),
@@ -243,7 +254,7 @@ def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     image = next((each for each in found if each["name"] == name), None)
     if image is None:
         raise Http404
-    master = image["kind"] == protocol.KIND_MASTER
+    master = image["kind"] == KIND_MASTER
     form = ImageDeleteForm(request.POST or None, is_master=master)
     # Without a field of its own an empty form is never bound.
     sent = request.method == "POST" and (not master or form.is_valid())

@@ -18,7 +18,8 @@ from agents.known import Known, known
 from agents.models import Agent
 from agents.pages.cards import STATES, Card, card
 from agents.pages.common import LIST, find, limit
-from agents.protocol import ACCESS, CD, DISK
+from agents.protocol.access import ACCESS
+from agents.protocol.systems import CD, DISK
 from agents.services import Load
 from ipxeready.actors import ADMINISTRATOR
 from ipxeready.errors import ApplicationError

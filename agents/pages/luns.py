@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from agents import jobs, lun_access, nodes, protocol
+from agents import jobs, lun_access, nodes
 from agents.forms import (
     EMPTY,
     CdForm,
@@ -29,7 +29,8 @@ from agents.pages.common import (
     refuse,
     worker_address,
 )
-from agents.protocol import Target
+from agents.protocol.answers import Target
+from agents.protocol.systems import CD
 from agents.services import owners_on
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import job_start, job_wait
@@ -272,7 +273,7 @@ def _target(
 
 
 def _is_cd(lun: object) -> bool:
-    return isinstance(lun, dict) and lun.get("type") == protocol.CD
+    return isinstance(lun, dict) and lun.get("type") == CD
 
 
 def _connected(target: Target) -> list[str]:

@@ -9,7 +9,7 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
-from agents import node_jobs, protocol, services
+from agents import node_jobs, services
 from agents.forms import ConfirmForm
 from agents.known import known
 from agents.models import Agent
@@ -25,7 +25,8 @@ from agents.pages.common import (
     trail,
     worker_address,
 )
-from agents.protocol import Target
+from agents.protocol.answers import Target
+from agents.protocol.systems import CD
 from ipxeready.actors import ADMINISTRATOR, OPERATOR
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.kinds import name_of
@@ -120,7 +121,7 @@ def _row(agent: Agent, target: Target, owners: list[str]) -> dict[str, Any]:
         "luns": [
             {
                 "number": lun.get("lun"),
-                "cd": lun.get("type") == protocol.CD,
+                "cd": lun.get("type") == CD,
                 "size": lun.get("size"),
                 "backing": lun.get("backing") or "",
             }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.protocol import MAX_BODY
+from agents.protocol.limits import MAX_BODY
 from ipxeready.settings.base import *
 
 INSTALLED_APPS = ["ipxeready.apps.PlatformConfig"]

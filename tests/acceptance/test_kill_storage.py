@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from agents import protocol
 from agents.node.backends.tgtlisting import Shown, parse
+from agents.protocol.systems import LUN_NUMBER, STGT
 from ipxeready.storage.iqn import initiator_of
 from tests.agents.node import node_lab
 from tests.agents.node.behaviour.initiator import Unit
@@ -116,7 +116,7 @@ class Node:
 @contextmanager
 def _bystanders(node: Node) -> Iterator[list[Bystander]]:
     """Two machines at work for the length of a block."""
-    lun = protocol.LUN_NUMBER[protocol.STGT]
+    lun = LUN_NUMBER[STGT]
     found = [
         Bystander(Unit(node.daemon.port, iqn, lun), initiator_of(iqn))
         for iqn in map(iqn_of, OTHERS)

@@ -12,7 +12,8 @@ import pytest
 from agents import http
 from agents.client import NodeClient, node_words
 from agents.models import Agent
-from agents.protocol import Chap, DiskRequest
+from agents.protocol.access import Chap
+from agents.protocol.requests import DiskRequest
 from ipxeready.errors import NodeRefused, Unavailable, UpstreamFailed
 from ipxeready.storage.paths import Layout
 from tests.agents.fakes import http_server, node_like, silent

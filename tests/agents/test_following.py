@@ -17,7 +17,7 @@ from agents import client as client_module
 from agents import following
 from agents.client import NodeClient
 from agents.models import Agent
-from agents.protocol import DiskRequest
+from agents.protocol.requests import DiskRequest
 from ipxeready.errors import NodeRefused, Unavailable, UpstreamFailed
 from ipxeready.storage.jobs import Cancelled
 from tests.agents.fakes import CAPABILITIES, Fake, http_server

@@ -15,7 +15,7 @@ import pytest
 import requests
 from rest_framework.test import APIClient
 
-from agents import protocol
+from agents.protocol.limits import MAX_PIECE
 from tests.agents.helpers import trail
 from tests.agents.node.node_lab import eventually
 from tests.nodes import MIB, RealNode
@@ -186,7 +186,7 @@ def test_a_piece_has_its_rules_and_all_other_bodies_keep_theirs(
         api.generic("PATCH", f"{path}?offset=-1", b"x", content_type=OCTETS).status_code
         == 400
     )
-    assert piece(api, uid, 0, bytes(protocol.MAX_PIECE + 1)).status_code == 400
+    assert piece(api, uid, 0, bytes(MAX_PIECE + 1)).status_code == 400
     long = api.post("/agents/n/uploads", {"name": "x" * (1 << 20)})
     assert long.status_code == 413
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from agents import protocol
+from agents.protocol.systems import LIO, STGT
 from tests.bench import (
     changes,
     clones,
@@ -32,8 +32,8 @@ from tests.bench import (
 from tests.bench.table import Table
 
 _SYSTEMS = {
-    protocol.STGT: "tgtd, ext4 on a loop mount, against tgtadm in a loop (ours synced and read back)",
-    protocol.LIO: "LIO on XFS in a guest (its processor is emulated: only the ratios count), against configfs in a loop",
+    STGT: "tgtd, ext4 on a loop mount, against tgtadm in a loop (ours synced and read back)",
+    LIO: "LIO on XFS in a guest (its processor is emulated: only the ratios count), against configfs in a loop",
 }
 
 
@@ -204,7 +204,7 @@ def _menu(times: int) -> str:
 
 def _targets(kind: str, folder: Path, options: argparse.Namespace) -> str:
     numbers = options.targets
-    if kind == protocol.LIO and options.lio is not None:
+    if kind == LIO and options.lio is not None:
         numbers = options.lio
     title = f"Disks with targets of a storage node, {_SYSTEMS[kind]}"
     if not any(numbers):

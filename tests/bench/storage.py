@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents import protocol
+from agents.protocol.systems import LIO, STGT
 from tests.agents.node.node_lab import WITH_US
 from tests.bench import clones
 from tests.bench.table import Table
@@ -25,7 +25,7 @@ Found = dict[str, dict[str, float]]
 
 def why_not(kind: str) -> str:
     """Why it cannot be measured here; empty when it can."""
-    if kind == protocol.LIO:
+    if kind == LIO:
         missing = [p for p in ("qemu-system-x86_64", "mkfs.xfs") if not shutil.which(p)]
     else:
         missing = [p for p in ("tgtd", "tgtadm") if not shutil.which(p)]
@@ -37,7 +37,7 @@ def why_not(kind: str) -> str:
 def measure(kind: str, folder: Path, numbers: Sequence[int]) -> Table:
     """Figures for so many disks each time, on a node that is empty before."""
     words = [str(number) for number in numbers]
-    found = _in_a_guest(words) if kind == protocol.LIO else _here(folder, words)
+    found = _in_a_guest(words) if kind == LIO else _here(folder, words)
     table = Table(_COLUMNS)
     for number, seconds in found.items():
         for what, title in (
@@ -83,7 +83,7 @@ def _add(
 
 def _here(folder: Path, numbers: Sequence[str]) -> Found:
     done = subprocess.run(
-        [*WITH_US, sys.executable, "-m", _MODULE, protocol.STGT, str(folder), *numbers],
+        [*WITH_US, sys.executable, "-m", _MODULE, STGT, str(folder), *numbers],
         stdout=subprocess.PIPE,
         check=True,
         text=True,
@@ -99,6 +99,6 @@ def _in_a_guest(numbers: Sequence[str]) -> Found:
         tempfile.TemporaryDirectory(prefix="bench-guest-") as artifacts,
         Guest(Path(artifacts)) as guest,
     ):
-        command = guest.python("-m", _MODULE, protocol.LIO, "/data", *numbers)
+        command = guest.python("-m", _MODULE, LIO, "/data", *numbers)
         (found,) = guest.results(command, within=_LONGEST)
     return found

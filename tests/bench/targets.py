@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents import protocol
 from agents.node.backends import configfs
+from agents.protocol.access import OFF
+from agents.protocol.systems import LIO, STGT
 from ipxeready import lio
 from tests.agents.node.behaviour.rig import MIB, Rig
 
@@ -123,7 +124,7 @@ def measure(rig: Rig, loop: Loop, number: int) -> dict[str, float]:
     numbers = range(1, number + 1)
 
     def make(at: int) -> None:
-        rig.disk(_name(at), size=MIB, access=protocol.OFF)
+        rig.disk(_name(at), size=MIB, access=OFF)
 
     found = _both("create", _times(make, numbers), _times(loop.create, numbers))
     for at in numbers:
@@ -193,7 +194,7 @@ def _over_lio(folder: Path) -> Iterator[tuple[Rig, Loop]]:
     yield LioRig(folder / "node"), ConfigfsLoop(folder / "loop")
 
 
-_OVER = {protocol.STGT: _over_tgtd, protocol.LIO: _over_lio}
+_OVER = {STGT: _over_tgtd, LIO: _over_lio}
 
 
 def main(words: list[str]) -> None:

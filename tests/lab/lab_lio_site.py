@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agents import protocol
+from agents.protocol.systems import LIO
 from tests.lab import lab_master
 from tests.lab.lab_guest import Guest
 from tests.lab.lab_network import STORAGE_GUEST, Network
@@ -19,7 +19,7 @@ _FIRST_DRIVE = "e"
 class LioSite(Site):
     """dnsmasq and the control plane on the controller as ever; the agent in the guest."""
 
-    backend = protocol.LIO
+    backend = LIO
     storage = STORAGE_GUEST
     images = _IMAGES
 

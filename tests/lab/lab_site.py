@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents import protocol
+from agents.protocol.systems import STGT
 from ipxeready.storage.paths import Layout
 from tests.lab import lab_master
 from tests.lab.lab_network import CONTROLLER, RANGE, STORAGE, Network
@@ -175,7 +175,7 @@ class Api:
 class Site:
     """All daemons of a site, up when made. Its node finds `masters` in its image directory, by these names."""
 
-    backend = protocol.STGT
+    backend = STGT
     #: The node's address.
     storage = STORAGE
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agents import protocol
+from agents.protocol.systems import LUN_NUMBER
 from tests.lab.lab_lio_site import LioSite
 from tests.lab.lab_machine import Machine
 from tests.lab.lab_master import write_master
@@ -53,7 +53,7 @@ def site(
 def _logs_in(site: Site, initiator: str, chap: str = "") -> bool:
     """Whether an initiator of that name gets at the disk; `chap` is name%secret."""
     user = f"{chap}@" if chap else ""
-    lun = protocol.LUN_NUMBER[site.backend]
+    lun = LUN_NUMBER[site.backend]
     done = subprocess.run(
         [
             *("ip", "netns", "exec", site.network.controller, "iscsi-inq"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents import protocol
+from agents.protocol.filenames import check_filename, disk_filename
 from agents.validators import check_agent_id
 from ipxeready.errors import Invalid
 from ipxeready.storage import iqn
@@ -148,7 +148,7 @@ def test_no_workers_image_has_a_masters_name_and_each_comes_back_from_its_name(
         return
     name = iqn.image_name(hostname, os)
     assert not iqn.is_master(name)
-    assert protocol.disk_filename(target, BASE) == name
+    assert disk_filename(target, BASE) == name
     assert iqn.join(BASE, name.removesuffix(".img")) == target
     assert target == target.lower()
 
@@ -156,7 +156,7 @@ def test_no_workers_image_has_a_masters_name_and_each_comes_back_from_its_name(
 @given(st.text(max_size=40))
 def test_no_text_gets_through_as_a_file_name_that_leads_elsewhere(text: str) -> None:
     try:
-        name = protocol.check_filename(text, suffix=".img", field="x")
+        name = check_filename(text, suffix=".img", field="x")
     except Invalid:
         return
     assert "/" not in name

@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from agents import client as agents_client
 from agents.client import NodeClient
-from agents.protocol import DiskRequest
+from agents.protocol.requests import DiskRequest
 from agents.selectors import agent_get
 from agents.services import agent_register
 from ipxeready.actors import SYSTEM

@@ -7,7 +7,7 @@ from typing import Any, cast
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _t
 
-from agents.protocol import Session
+from agents.protocol.answers import Session
 from audit.models import Operation
 from audit.selectors import operations
 from ipxeready.errors import ApplicationError, NotFound

@@ -9,7 +9,7 @@ from typing import Any
 
 from agents import nodes, selectors, services
 from agents.models import Agent
-from agents.protocol import ACCESS
+from agents.protocol.access import ACCESS
 from agents.serializers import agent_shown
 from ipxeready.errors import ApplicationError
 from ipxeready.shell import ShellCommand, Usage, failure, shell_actor

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from agents import intake, intake_jobs
-from agents.protocol import Upload, check_sha256
+from agents.protocol.answers import Upload
+from agents.protocol.filenames import check_sha256
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError, Conflict
 from ipxeready.jobs.services import job_run

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from agents import protocol
 from agents.node.backends.base import Backend
 from agents.node.backends.files import FilesBackend
 from agents.node.backends.lio import LioBackend
 from agents.node.backends.stgt import StgtBackend
+from agents.protocol.systems import AUTO, FILES, LIO
 from ipxeready.conf import Config, ConfigError
 from ipxeready.errors import ApplicationError
 
@@ -25,7 +25,7 @@ def choose(config: Config) -> Backend:
     machines may run from them.
     """
     wanted = config.agent_backend
-    if wanted == protocol.FILES:
+    if wanted == FILES:
         return FilesBackend()
     lio = LioBackend(
         base_iqn=config.iqn_base,
@@ -38,8 +38,8 @@ def choose(config: Config) -> Backend:
         socket=config.stgt_socket,
         portal=config.iscsi_portal,
     )
-    if wanted != protocol.AUTO:
-        named: Backend = lio if wanted == protocol.LIO else stgt
+    if wanted != AUTO:
+        named: Backend = lio if wanted == LIO else stgt
         why = _why_not(named)
         if why is not None:
             raise ConfigError(_VARIABLE, wanted, why)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from agents.protocol import Access, Session, Target
+from agents.protocol.access import Access
+from agents.protocol.answers import Session, Target
 from ipxeready.errors import ApplicationError, Conflict
 
 

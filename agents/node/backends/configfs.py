@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agents import protocol
 from agents.node.backends.limits import checkpoint
-from agents.protocol import NONE, Lun, Session, Target
+from agents.protocol.access import ACL, CHAP, NONE, OFF
+from agents.protocol.answers import Lun, Session, Target
+from agents.protocol.systems import DISK
 from ipxeready import lio
 
 #: What the names of our storage objects begin with; the IQN of their target follows.
@@ -85,15 +86,15 @@ class Shown:
             "luns": [_lun(number, s) for number, s in sorted(self.luns.items()) if s],
             "sessions": self.sessions,
             "access": mode,
-            "initiators": [] if mode == protocol.OFF else sorted(self.rules),
+            "initiators": [] if mode == OFF else sorted(self.rules),
         }
 
     def _mode(self) -> str:
         if self.generate:
-            return "other" if self.authentication else protocol.OFF
+            return "other" if self.authentication else OFF
         if not self.rules:
             return "other"
-        return protocol.CHAP if self.authentication else protocol.ACL
+        return CHAP if self.authentication else ACL
 
 
 def _lun(number: int, store: Store) -> Lun:
@@ -101,7 +102,7 @@ def _lun(number: int, store: Store) -> Lun:
         "lun": number,
         "backing": store.path,
         "size": store.size,
-        "type": protocol.DISK,
+        "type": DISK,
     }
 
 

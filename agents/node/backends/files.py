@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from agents import protocol
 from agents.node.backends.base import Backend, Export, access_shown, same
 from agents.node.backends.sizes import size_of
-from agents.protocol import Access, Target
+from agents.protocol.access import Access
+from agents.protocol.answers import Target
+from agents.protocol.systems import DISK, FILES, LUN_NUMBER
 from ipxeready.errors import ApplicationError, Conflict, Invalid
 
 
 class FilesBackend(Backend):
     """The table; it starts empty and is filled by the rebuild."""
 
-    name = protocol.FILES
+    name = FILES
     cd = False
     persistent = False
 
@@ -67,10 +68,10 @@ def _target(export: Export) -> Target:
         "iqn": export.iqn,
         "luns": [
             {
-                "lun": protocol.LUN_NUMBER[protocol.FILES],
+                "lun": LUN_NUMBER[FILES],
                 "backing": export.path,
                 "size": size_of(export.path),
-                "type": protocol.DISK,
+                "type": DISK,
             }
         ],
         "sessions": [],

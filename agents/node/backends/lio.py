@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from agents import protocol
 from agents.node.backends import configfs, lio_objects
 from agents.node.backends.base import Backend, Export, describe, in_use, same
 from agents.node.backends.configfs import Shown, Store, Tree, serial_of
 from agents.node.backends.limits import Limited
 from agents.node.backends.lio_objects import Doors, Image, Objects, opened, said
-from agents.protocol import Target
+from agents.protocol.access import Access
+from agents.protocol.answers import Target
+from agents.protocol.systems import LIO, LUN_NUMBER
 from ipxeready import lio
 from ipxeready.conf import Endpoint
 from ipxeready.errors import (
@@ -33,7 +34,7 @@ from ipxeready.storage.sizes import SECTOR
 logger = logging.getLogger(__name__)
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
-_LUN = protocol.LUN_NUMBER[protocol.LIO]
+_LUN = LUN_NUMBER[LIO]
 T = TypeVar("T")
 
 
@@ -44,7 +45,7 @@ class LioBackend(Backend):
     died before is made anew; what one left that died while it took a target off has no portal, and is swept up.
     """
 
-    name = protocol.LIO
+    name = LIO
     cd = False
     persistent = False
 
@@ -198,7 +199,7 @@ class LioBackend(Backend):
         with opened(export.path) as image:
             shown = self._tree.shown(export.iqn)
             if shown is None:
-                self._make(export, image, Doors.of(export.access or protocol.Access()))
+                self._make(export, image, Doors.of(export.access or Access()))
             elif shown.half or not shown.groups:
                 logger.info("%s was left half made; making it anew", export.iqn)
                 self._remake(export, image, shown)
@@ -274,7 +275,7 @@ class LioBackend(Backend):
         if export.access is not None:
             doors = Doors.of(export.access)
         elif shown.half:
-            doors = Doors.of(protocol.Access())
+            doors = Doors.of(Access())
         else:
             doors = Doors.there(self._tree, shown)
         with said(f"take {export.iqn} off"):

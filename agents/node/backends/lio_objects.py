@@ -22,7 +22,7 @@ from agents.node.backends.configfs import (
     store_index,
 )
 from agents.node.backends.limits import checkpoint
-from agents.protocol import CHAP, NONE, OFF, Access
+from agents.protocol.access import CHAP, NONE, OFF, Access
 from ipxeready.errors import (
     ApplicationError,
     Conflict,

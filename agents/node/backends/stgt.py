@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from agents import protocol
 from agents.node.backends import daemon
 from agents.node.backends.base import Backend, Export, in_use, same, shown_as
 from agents.node.backends.sizes import size_of
@@ -24,14 +23,15 @@ from agents.node.backends.tgtadm import (
     TgtError,
 )
 from agents.node.backends.tgtlisting import Listing, Shown
-from agents.protocol import Target
+from agents.protocol.answers import Target
+from agents.protocol.systems import LUN_NUMBER, STGT
 from ipxeready.conf import Endpoint
 from ipxeready.errors import ApplicationError, Conflict, UpstreamFailed
 from ipxeready.storage.iqn import initiator_of
 
 logger = logging.getLogger(__name__)
 
-_LUN = str(protocol.LUN_NUMBER[protocol.STGT])
+_LUN = str(LUN_NUMBER[STGT])
 _MAX_TID = 65535
 _ANY = {"0.0.0.0", "::"}  # noqa: S104 - told apart from addresses, not listened at
 #: A busy target may refuse even a forced deletion for a moment.
@@ -54,7 +54,7 @@ class _Last(NamedTuple):
 class StgtBackend(Backend):
     """Targets of one tgtd, below one base IQN. What lies outside that base is somebody else's."""
 
-    name = protocol.STGT
+    name = STGT
     cd = True
     persistent = False
 
@@ -336,7 +336,7 @@ class StgtBackend(Backend):
             )
         if not same(shown.public(), export):
             raise _differs(shown, export)
-        number = protocol.LUN_NUMBER[protocol.STGT]
+        number = LUN_NUMBER[STGT]
         if shown.readonly.get(number, False) != export.cd:
             raise Conflict(
                 f"tgtd has {export.path} {'writable' if export.cd else 'read-only'}; correct the owner, "

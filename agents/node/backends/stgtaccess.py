@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agents import protocol
 from agents.node.backends.tgtadm import EXISTS, MISSING, Tgtadm, TgtError
 from agents.node.backends.tgtlisting import Shown
-from agents.protocol import Access, Chap
+from agents.protocol.access import CHAP, OFF, Access, Chap
 from ipxeready.errors import Conflict
 
 EVERYONE = "ALL"
@@ -41,14 +40,14 @@ class Doors:
             if not shown.acl:
                 self._rule("bind", shown, EVERYONE)
             return
-        if access.mode == protocol.OFF:
+        if access.mode == OFF:
             wanted = EVERYONE
         elif access.initiator is not None:
             wanted = access.initiator
         else:
             raise ValueError(f"access {access.mode} without an initiator")
         account = None
-        if access.mode == protocol.CHAP:
+        if access.mode == CHAP:
             if access.chap is None:
                 raise ValueError("access chap without a secret")
             account = access.chap.username
@@ -71,7 +70,7 @@ class Doors:
 
     def accounts(self, shown: Shown) -> list[str]:
         """The accounts of a target that are ours: those of our mode chap."""
-        return list(shown.accounts) if shown.access()["access"] == protocol.CHAP else []
+        return list(shown.accounts) if shown.access()["access"] == CHAP else []
 
     def tidy(self, names: list[str], left: Mapping[str, Shown]) -> None:
         """Delete those of our accounts that no target is left for."""

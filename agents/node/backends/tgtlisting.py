@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from agents.node.backends.base import AccessShown
 from agents.node.backends.sizes import size_of
-from agents.protocol import ACL, CD, CHAP, DISK, OFF, Lun, Session, Target
+from agents.protocol.access import ACL, CHAP, OFF
+from agents.protocol.answers import Lun, Session, Target
+from agents.protocol.systems import CD, DISK
 from ipxeready.storage import iqn as iqns
 
 _HEAD = "Target "

@@ -15,7 +15,8 @@ import pytest
 
 from agents.node import services
 from agents.node.backends import tgtadm
-from agents.protocol import Access, Chap, DiskRequest
+from agents.protocol.access import Access, Chap
+from agents.protocol.requests import DiskRequest
 from ipxeready.errors import Unavailable, UpstreamFailed
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, SIZE, Lab, Tgtd

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agents.node import services
-from agents.protocol import DiskRequest
+from agents.protocol.requests import DiskRequest
 from ipxeready.errors import UpstreamFailed
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, SIZE, Lab

@@ -12,7 +12,7 @@ import pytest
 from agents.node import services, startup
 from agents.node.backends.base import Export
 from agents.node.backends.files import FilesBackend
-from agents.protocol import DiskRequest
+from agents.protocol.requests import DiskRequest
 from ipxeready.errors import Unavailable
 from ipxeready.startup import StartError
 from tests.agents.node import node_lab

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import requests
 
-from agents import protocol
 from agents.node import pieces, uploads
+from agents.protocol.limits import MAX_BODY, MAX_PIECE
 from tests.agents.node.node_lab import Lab
 from tests.nodes import RealNode, serving
 
@@ -152,7 +152,7 @@ def test_a_piece_has_limits_of_its_own_and_other_bodies_keep_theirs(files: Lab) 
     made = begin(files, "a.iso", size=1 << 30)
     path = f"/uploads/{made['id']}?offset=0"
     octets = "application/octet-stream"
-    big = files.client.patch(path, bytes(protocol.MAX_PIECE + 1), content_type=octets)
+    big = files.client.patch(path, bytes(MAX_PIECE + 1), content_type=octets)
     assert big.status_code == 413
     assert "64 MiB" in big.json()["detail"]
     assert (
@@ -163,7 +163,7 @@ def test_a_piece_has_limits_of_its_own_and_other_bodies_keep_theirs(files: Lab) 
     )
     assert files.client.patch(path, b"x", content_type="text/plain").status_code == 400
     long = files.client.post(
-        "/uploads", b" " * (protocol.MAX_BODY + 1), content_type="application/json"
+        "/uploads", b" " * (MAX_BODY + 1), content_type="application/json"
     )
     assert long.status_code == 413
 

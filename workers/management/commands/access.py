@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from agents.protocol import ACCESS
+from agents.protocol.access import ACCESS
 from agents.selectors import agents
 from ipxeready.errors import ApplicationError
 from ipxeready.shell import ShellCommand, Usage, failure, shell_actor, words

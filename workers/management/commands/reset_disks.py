@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from agents.protocol import check_master
+from agents.protocol.filenames import check_master
 from ipxeready.errors import Invalid
 from ipxeready.shell import ShellCommand, Usage, shell_actor, words
 from workers.changing import disk_reset, disks_change

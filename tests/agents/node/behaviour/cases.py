@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agents import protocol
 from agents.node import startup, withdraw
 from agents.node.backends.base import Export
-from agents.protocol import Access, Chap, access_of
+from agents.protocol.access import Access, Chap, access_of
+from agents.protocol.systems import LIO, LUN_NUMBER, STGT
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unavailable
 from tests.agents.node.behaviour import initiator as initiators
 from tests.agents.node.behaviour.lio_rig import LioRig
@@ -83,7 +83,7 @@ def case_a_disk_is_made_listed_read_written_and_deleted(rig: Rig) -> None:
     assert made["backing"] == str(rig.folder / f"{ONE}.img")
     (target,) = rig.backend.targets()
     assert target["iqn"] == iqn_of(ONE)
-    number = protocol.LUN_NUMBER[rig.kind]
+    number = LUN_NUMBER[rig.kind]
     lun = {"lun": number, "backing": made["backing"], "size": 8 * MIB, "type": "disk"}
     assert target["luns"] == [lun]
     assert target["sessions"] == []
@@ -309,7 +309,7 @@ def case_an_image_of_no_whole_size_or_kind_is_refused(rig: Rig) -> None:
     skipped = rig.skipped()
     for name in ("empty", "odd", "folder", "link"):
         assert f"{name}.debian.img" in skipped
-    if rig.kind == protocol.LIO:  # tgtd takes them; the services do not
+    if rig.kind == LIO:  # tgtd takes them; the services do not
         for name in ("empty", "odd", "folder", "link"):
             with refused(Conflict, f"{name}.debian.img"):
                 rig.export(f"{name}.debian")
@@ -422,7 +422,7 @@ def case_a_kill_at_any_moment_is_mended_by_the_next_start(rig: Rig) -> None:
                     rig.delete(name, delete_file=True)
             for name in set(files) - {f"{ONE}.img"}:
                 (rig.folder / name).unlink(missing_ok=True)
-            assert len(rig.left()) == (1 if rig.kind == protocol.STGT else 2), number
+            assert len(rig.left()) == (1 if rig.kind == STGT else 2), number
 
 
 def _killed(rig: Rig, *, after: float) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agents.protocol import Chap
+from agents.protocol.access import Chap
 
 #: The kernel ends the child when the test's process is gone, however it went.
 WITH_US = ("setpriv", "--pdeathsig", "KILL")

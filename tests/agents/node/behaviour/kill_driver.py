@@ -25,7 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from agents.node import growing, rebuild, resetting, services, startup
 from agents.node.runtime import Node
-from agents.protocol import DiskRequest
+from agents.protocol.requests import DiskRequest
 from ipxeready import conf
 from ipxeready.errors import ApplicationError
 from ipxeready.storage.iqn import initiator_of

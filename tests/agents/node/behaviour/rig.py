@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from agents import protocol
 from agents.node import rebuild, services, startup
 from agents.node.backends.base import Backend, Export
 from agents.node.runtime import Node
-from agents.protocol import Chap, Created, DiskRequest, ScanResult, Target
+from agents.protocol.access import OFF, Access, Chap
+from agents.protocol.answers import Created, Deleted, ScanResult, Target
+from agents.protocol.requests import DiskRequest
+from agents.protocol.systems import LUN_NUMBER
 from ipxeready import conf
 from tests.agents.node.behaviour import initiator as initiators
 from tests.agents.node.behaviour.initiator import Session, Unit
@@ -76,14 +78,14 @@ class Rig(ABC):
 
     def disk(self, name: str, **fields: Any) -> Created:
         """Make a disk as the API does."""
-        fields.setdefault("access", protocol.OFF)
+        fields.setdefault("access", OFF)
         return services.disk_create(self.node, DiskRequest(iqn_of(name), **fields))
 
-    def delete(self, name: str, **options: bool) -> protocol.Deleted:
+    def delete(self, name: str, **options: bool) -> Deleted:
         """Delete one as the API does."""
         return services.target_delete(self.node, iqn_of(name), **options)
 
-    def export(self, name: str, access: protocol.Access | None = None) -> None:
+    def export(self, name: str, access: Access | None = None) -> None:
         """Export an image that is there, past the services."""
         path = str(self.folder / f"{name}.img")
         self.backend.export(Export(iqn_of(name), path, access=access))
@@ -121,7 +123,7 @@ class Rig(ABC):
 
     def unit(self, name: str) -> Unit:
         """The disk of that name, as machines address it."""
-        return Unit(self.port, iqn_of(name), protocol.LUN_NUMBER[self.kind])
+        return Unit(self.port, iqn_of(name), LUN_NUMBER[self.kind])
 
     def may_log_in(self, name: str, initiator: str, chap: Chap | None = None) -> bool:
         """Whether a real initiator gets in; it is out again when this returns."""
