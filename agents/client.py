@@ -1,18 +1,14 @@
-"""The control plane's side of the wire: what a storage node is asked, and its refusals as our errors."""
+"""The control plane's side of the wire: what a storage node is asked about itself and its targets."""
 
 from __future__ import annotations
 
-import json
-import os
-import re
 from collections.abc import Callable
 from typing import Any, cast
 
-from django.conf import settings
-
-from agents import http, seen
+from agents import seen
+from agents.calls import unreachable
 from agents.following import Progress, Watch, follow
-from agents.models import Agent
+from agents.job_client import JobClient
 from agents.protocol import paths
 from agents.protocol.access import Chap
 from agents.protocol.answers import (
@@ -25,19 +21,12 @@ from agents.protocol.answers import (
     ScanResult,
     Target,
 )
-from agents.protocol.limits import MAX_ERROR
 from agents.protocol.requests import AccessRequest, CdRequest, DiskRequest
-from agents.validators import url_host, variable_of
-from ipxeready.errors import (
-    ApplicationError,
-    NodeRefused,
-    Unavailable,
-    UpstreamFailed,
-)
+from ipxeready.errors import ApplicationError
 from ipxeready.prefer import Preference
-from ipxeready.said import joined, said
+from ipxeready.said import said
 from ipxeready.storage.iqn import IMAGE_SUFFIX
-from ipxeready.storage.jobs import STATES, Cancelled
+from ipxeready.storage.jobs import Cancelled
 
 #: Seconds for what may take long on a node: deleting and scanning (sessions to end, large files).
 LONG = 600.0
@@ -46,8 +35,6 @@ COPY = 24 * 3600.0
 #: Seconds that a node may take for the ordinary answer before it gives a job.
 WAIT = 5.0
 
-#: What a job's id may look like: it becomes part of an address.
-_JOB_ID = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _CAPABILITIES = {
     "backend": str,
     "cd": bool,
@@ -57,29 +44,6 @@ _CAPABILITIES = {
     "clone": bool,
     "empty_disk": bool,
 }
-
-
-def expand_token(agent: Agent) -> str:
-    """The node's token for use, `${NAME}` of the file replaced; Unavailable when that variable is not set."""
-    name = variable_of(agent.token)
-    if name is None:
-        return agent.token
-    value = os.environ.get(name, "").strip()
-    if not value or not value.isascii() or not value.isprintable() or " " in value:
-        raise Unavailable(
-            said(
-                "node {agent}: its token is ${{{name}}} in config/agents.yml, but the "
-                "environment of the control plane has no usable {name}; set it and restart, "
-                "or write the token itself",
-                agent=agent.id,
-                name=name,
-            ),
-            code="agent.token",
-            extra={"agent": agent.id, "sent": False},
-        )
-    return value
-
-
 _NODE_HEALTH = {
     "backend": dict,
     "room": dict,
@@ -90,15 +54,8 @@ _NODE_HEALTH = {
 }
 
 
-class NodeClient:
-    """Calls one storage node. Never use it inside `index.writing()`: a node may be slow or gone."""
-
-    def __init__(self, agent: Agent, *, timeout: float | None = None) -> None:
-        self.agent = agent
-        #: Seconds for one quick call.
-        self.timeout = (
-            timeout if timeout is not None else float(settings.IPXE.agent_timeout)
-        )
+class NodeClient(JobClient):
+    """Calls one storage node about its targets. Never use it inside `index.writing()`: a node may be slow or gone."""
 
     # --- asking -------------------------------------------------------------
     def health(self) -> str:
@@ -265,36 +222,6 @@ class NodeClient:
             raise self._nonsense(said("its answer to the scan is no result of a scan"))
         return cast(ScanResult, answer)
 
-    # --- jobs ---------------------------------------------------------------
-    def jobs(
-        self, *, state: str | None = None, limit: int | None = None
-    ) -> list[dict[str, Any]]:
-        """Its jobs, newest first."""
-        params = {"state": state, "limit": None if limit is None else str(limit)}
-        given = {name: value for name, value in params.items() if value is not None}
-        answer = self._call("GET", paths.JOBS, params=given)
-        found = answer.get("jobs") if isinstance(answer, dict) else None
-        if not isinstance(found, list):
-            raise self._nonsense(said("its /jobs is no list of jobs"))
-        return [self._job(entry) for entry in found]
-
-    def job(self, job_id: str) -> dict[str, Any]:
-        """One of its jobs; the node refuses (404) when it has none of that id."""
-        return self._job(self._call("GET", self._job_path(job_id)))
-
-    def job_cancel(self, job_id: str) -> dict[str, Any]:
-        """Ask for the end of a job, which comes a moment later; the node refuses (409) when it has ended."""
-        return self._job(self._call("DELETE", self._job_path(job_id)))
-
-    def job_error(self, job: dict[str, Any]) -> ApplicationError:
-        """The refusal that a failed job stands for."""
-        error = job.get("error")
-        told = error if isinstance(error, dict) else {}
-        status = told.get("status")
-        if not isinstance(status, int) or not 400 <= status < 600:
-            status = 500
-        return self._refusal(status, {"detail": told.get("detail")})
-
     # --- inside -------------------------------------------------------------
     def _long(
         self,
@@ -353,186 +280,12 @@ class NodeClient:
             )
         return None
 
-    def _job(self, answer: Any) -> dict[str, Any]:
-        if (
-            not isinstance(answer, dict)
-            or not isinstance(answer.get("id"), str)
-            or not _JOB_ID.fullmatch(answer["id"])
-            or answer.get("state") not in STATES
-        ):
-            raise self._nonsense(said("its answer is no job"))
-        job = {"done": 0, "total": None, "unit": "", **answer}
-        if not isinstance(job["done"], int) or not isinstance(job["total"], int | None):
-            raise self._nonsense(said("its job has no numbers for its progress"))
-        return job
-
-    def _job_path(self, job_id: str) -> str:
-        if not _JOB_ID.fullmatch(job_id):
-            raise NodeRefused(
-                agent=self.agent.id,
-                status=404,
-                error=said("there is no job {job}.", job=repr(job_id)),
-            )
-        return f"{paths.JOBS}/{job_id}"
-
     def _created(self, answer: Any) -> Created:
         if not isinstance(answer, dict) or not all(
             isinstance(answer.get(name), str) for name in ("iqn", "backing")
         ):
             raise self._nonsense(said("its answer names no target and backing store"))
         return cast(Created, answer)
-
-    def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: dict[str, str] | None = None,
-        body: dict[str, Any] | None = None,
-        piece: http.Piece | None = None,
-        timeout: float | None = None,
-    ) -> Any:
-        return self._exchange(
-            method, path, params=params, body=body, piece=piece, timeout=timeout
-        )[1]
-
-    def _exchange(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: dict[str, str] | None = None,
-        body: dict[str, Any] | None = None,
-        piece: http.Piece | None = None,
-        prefer: str = "",
-        timeout: float | None = None,
-    ) -> tuple[int, Any]:
-        agent = self.agent
-        token = expand_token(agent)
-        try:
-            status, answer = http.exchange(
-                method,
-                agent.base_url + path,
-                token=token,
-                params=params,
-                body=body,
-                prefer=prefer,
-                piece=piece,
-                timeout=self.timeout if timeout is None else max(timeout, self.timeout),
-            )
-        except http.Unreached as error:
-            raise unreachable(agent, error.words, sent=error.sent) from None
-        except http.Nonsense as error:
-            raise self._nonsense(error.words) from None
-        if status >= 400:
-            raise self._refusal(status, _without_secret(answer, body))
-        return status, answer
-
-    def _refusal(self, status: int, answer: Any) -> ApplicationError:
-        words = node_words(answer) or said(
-            "HTTP {status} without a reason", status=status
-        )
-        if status in (401, 403):
-            words = said(
-                "the node does not take our token (HTTP {status}); correct it in the registry",
-                status=status,
-            )
-            return NodeRefused(agent=self.agent.id, status=502, error=words)
-        # A node's bug is not ours: 500 is kept for our own.
-        return NodeRefused(
-            agent=self.agent.id, status=502 if status == 500 else status, error=words
-        )
-
-    def _nonsense(self, words: str) -> UpstreamFailed:
-        agent = self.agent
-        return UpstreamFailed(
-            joined(": ", named(agent), words),
-            code="agent.nonsense",
-            extra={"agent": agent.id},
-        )
-
-
-def named(agent: Agent) -> str:
-    """A node for a sentence; before it is registered, its address."""
-    if not agent.id:
-        return agent.base_url
-    return said("node {agent} at {base_url}", agent=agent.id, base_url=agent.base_url)
-
-
-def unreachable(agent: Agent, words: str, *, sent: bool = False) -> Unavailable:
-    """The error of a node that does not answer; `extra["sent"]` tells whether it may have got the request."""
-    return Unavailable(
-        said(
-            "{node} is unreachable: {words}; see whether its agent runs and the address "
-            "is right",
-            node=named(agent),
-            words=words,
-        ),
-        code="agent.unreachable",
-        extra={"agent": agent.id, "sent": sent},
-    )
-
-
-def node_words(answer: Any) -> str:
-    """The reason in a node's error body as one line of at most 200 characters; empty when there is none."""
-    detail = answer.get("detail") if isinstance(answer, dict) else None
-    if isinstance(detail, dict):
-        parts = []
-        for field, texts in detail.items():
-            joined = (
-                " ".join(map(str, texts)) if isinstance(texts, list) else str(texts)
-            )
-            parts.append(joined if str(field) in joined else f"{field}: {joined}")
-        detail = "; ".join(parts)
-    elif isinstance(detail, list):
-        detail = " ".join(map(str, detail))
-    if not isinstance(detail, str):
-        return ""
-    words = " ".join("".join(c if c.isprintable() else " " for c in detail).split())
-    return words[:MAX_ERROR]
-
-
-def probe(base_url: str, token: str) -> dict[str, Any]:
-    """What a node at this address would be registered as; UpstreamFailed when it is not there or refuses."""
-    client = NodeClient(Agent(id="", base_url=base_url, token=token))
-    try:
-        client.health()
-        found = client.capabilities()
-    except ApplicationError as error:
-        words = error.error if isinstance(error, NodeRefused) else error.message
-        raise UpstreamFailed(
-            words if base_url in words else joined(": ", base_url, words),
-            code="probe.failed",
-        ) from None
-    return {
-        "base_url": base_url,
-        "role": {"disk": True, "cd": found["cd"]},
-        "tags": ["storage", found["backend"]],
-        "iscsi_server": url_host(base_url),
-        "enabled": True,
-        **{
-            name: found[name]
-            for name in (
-                "backend",
-                "fs_type",
-                "base_iqn",
-                "clone",
-                "empty_disk",
-                "persistent",
-                "reflink",
-                "free_bytes",
-                "total_bytes",
-            )
-        },
-    }
-
-
-def _without_secret(answer: Any, body: dict[str, Any] | None) -> Any:
-    """An answer that repeats the secret it was sent, with the secret taken out: no node here does, an odd one might."""
-    secret = ((body or {}).get("chap") or {}).get("secret")
-    if not secret:
-        return answer
-    return json.loads(json.dumps(answer).replace(secret, "..."))
 
 
 def _is_target(entry: Any) -> bool:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from agents.job_client import JobClient
 from ipxeready.errors import ApplicationError, NodeRefused, Unavailable
 from ipxeready.said import said
 from ipxeready.storage.jobs import CANCELLED, DONE, FAILED, Cancelled
-
-if TYPE_CHECKING:
-    from agents.client import NodeClient
 
 #: done, total (None while unknown), unit.
 Progress = Callable[[int, int | None, str], None]
@@ -40,7 +38,7 @@ class Watch:
     """Asked when the node no longer knows the job: the work's result if it is there all the same, None if it surely is not."""
 
 
-def follow(client: NodeClient, job: dict[str, Any], watch: Watch) -> Any:
+def follow(client: JobClient, job: dict[str, Any], watch: Watch) -> Any:
     """The result of a job of `client`'s node when it is done.
 
     Raises NodeRefused when it failed or is gone without a result (nothing is left then), Cancelled when it
@@ -51,7 +49,7 @@ def follow(client: NodeClient, job: dict[str, Any], watch: Watch) -> Any:
 
 
 class _Following:
-    def __init__(self, client: NodeClient, job: dict[str, Any], watch: Watch) -> None:
+    def __init__(self, client: JobClient, job: dict[str, Any], watch: Watch) -> None:
         self._client = client
         self._job = job
         self._watch = watch

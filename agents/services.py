@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from agents import selectors
 from agents.adapters import DEFAULT_ROLE
-from agents.client import expand_token, probe
+from agents.calls import expand_token
 from agents.models import Agent
+from agents.probing import probe
 from agents.protocol.access import ACL
 from agents.validators import (
     check_access,

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar, cast
 
-from agents.client import NodeClient, unreachable
+from agents.calls import unreachable
+from agents.client import NodeClient
 from agents.models import Agent
 from ipxeready.ending import NOT_TRIED
 from ipxeready.errors import ApplicationError, Unavailable

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from agents.client import unreachable
+from agents.calls import unreachable
 from agents.models import Agent
 from ipxeready.errors import ApplicationError
 from ipxeready.said import said

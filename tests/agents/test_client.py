@@ -10,7 +10,8 @@ import time
 import pytest
 
 from agents import http
-from agents.client import NodeClient, node_words
+from agents.calls import node_words
+from agents.client import NodeClient
 from agents.models import Agent
 from agents.protocol.access import Chap
 from agents.protocol.requests import DiskRequest
