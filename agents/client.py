@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from agents import seen
 from agents.calls import unreachable
-from agents.following import Progress, Watch, follow
+from agents.following import UNWATCHED, Callbacks, follow
 from agents.job_client import JobClient
 from agents.protocol import paths
 from agents.protocol.access import Chap
@@ -131,20 +131,13 @@ class NodeClient(JobClient):
 
     # --- changing -----------------------------------------------------------
     def create_disk(
-        self,
-        request: DiskRequest,
-        progress: Progress | None = None,
-        stop: Callable[[], bool] | None = None,
-        on_job: Callable[[str], None] | None = None,
+        self, request: DiskRequest, callbacks: Callbacks = UNWATCHED
     ) -> Created:
-        """Make and export a disk, which takes long where it is a full copy. See `_long` for the rest."""
+        """Make and export a disk, which takes long where it is a full copy."""
         answer = self._long(
-            "POST",
             paths.LUN_DISK,
-            body=request.body(),
-            progress=progress,
-            stop=stop,
-            on_job=on_job,
+            request.body(),
+            callbacks,
             found=lambda: self._made(request.iqn.lower()),
         )
         return self._created(answer)
@@ -193,23 +186,9 @@ class NodeClient(JobClient):
             raise self._nonsense(said("its answer does not say how large the disk was"))
         return cast(Grown, answer)
 
-    def reset(
-        self,
-        iqn: str,
-        master: str,
-        progress: Progress | None = None,
-        stop: Callable[[], bool] | None = None,
-        on_job: Callable[[str], None] | None = None,
-    ) -> Created:
-        """Give a disk the content of a master again; the node refuses (409) while it is in use. See `_long` for the rest."""
-        answer = self._long(
-            "POST",
-            paths.LUN_RESET,
-            body={"iqn": iqn, "master": master},
-            progress=progress,
-            stop=stop,
-            on_job=on_job,
-        )
+    def reset(self, iqn: str, master: str, callbacks: Callbacks = UNWATCHED) -> Created:
+        """Give a disk the content of a master again; the node refuses (409) while it is in use."""
+        answer = self._long(paths.LUN_RESET, {"iqn": iqn, "master": master}, callbacks)
         return self._created(answer)
 
     def scan(self, access: str | None = None) -> ScanResult:
@@ -225,25 +204,18 @@ class NodeClient(JobClient):
     # --- inside -------------------------------------------------------------
     def _long(
         self,
-        method: str,
         path: str,
+        body: dict[str, Any],
+        callbacks: Callbacks,
         *,
-        body: dict[str, Any] | None = None,
-        params: dict[str, str] | None = None,
-        progress: Progress | None = None,
-        stop: Callable[[], bool] | None = None,
-        on_job: Callable[[str], None] | None = None,
         found: Callable[[], Any | None] | None = None,
     ) -> Any:
         """The answer of a call that may take long: the node gives a job after a few seconds, which is followed to its end.
 
-        A node that hangs is told by a quick question first. `progress(done, total, unit)` is called often; `stop()`
-        true, or Cancelled raised by `progress`, cancels the job on the node and raises Cancelled when that has ended (or gives
-        the result, when it was done before). `on_job` is told the job's id on the node. `found` is asked for
-        the result when the node no longer knows the job. Errors: see `following.follow`. A node that knows no
-        jobs is waited for as long as it takes.
+        A node that hangs is told by a quick question first. `callbacks`, `found` and errors: see
+        `following.follow`. A node that knows no jobs is waited for as long as it takes.
         """
-        if stop is not None and stop():
+        if callbacks.stop is not None and callbacks.stop():
             raise Cancelled(
                 said("cancelled before the node was asked."),
                 extra={"agent": self.agent.id, "sent": False},
@@ -254,9 +226,8 @@ class NodeClient(JobClient):
             error.extra["sent"] = False
             raise
         status, answer = self._exchange(
-            method,
+            "POST",
             path,
-            params=params,
             body=body,
             prefer=Preference(respond_async=True, wait=WAIT).header(),
             timeout=COPY,
@@ -264,9 +235,9 @@ class NodeClient(JobClient):
         if status != 202:
             return answer
         job = self._job(answer)
-        if on_job is not None:
-            on_job(job["id"])
-        return follow(self, job, Watch(progress, stop, on_job, found))
+        if callbacks.on_job is not None:
+            callbacks.on_job(job["id"])
+        return follow(self, job, callbacks, found)
 
     def _made(self, iqn: str) -> Created | None:
         """A disk as its target shows it; None when there is none and none is being made."""

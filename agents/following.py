@@ -25,7 +25,7 @@ STOPPING = 30.0
 
 
 @dataclass(frozen=True)
-class Watch:
+class Callbacks:
     """What the caller of long work is told, and may ask."""
 
     progress: Progress | None = None
@@ -34,25 +34,41 @@ class Watch:
     """Asked several times a second: true is the wish to stop."""
     on_job: Callable[[str], None] | None = None
     """Told the job's id on the node, once there is one."""
-    found: Callable[[], Any | None] | None = None
-    """Asked when the node no longer knows the job: the work's result if it is there all the same, None if it surely is not."""
 
 
-def follow(client: JobClient, job: dict[str, Any], watch: Watch) -> Any:
+#: Nobody is told, and nobody wishes to stop.
+UNWATCHED = Callbacks()
+
+
+def follow(
+    client: JobClient,
+    job: dict[str, Any],
+    callbacks: Callbacks,
+    found: Callable[[], Any | None] | None = None,
+) -> Any:
     """The result of a job of `client`'s node when it is done.
 
     Raises NodeRefused when it failed or is gone without a result (nothing is left then), Cancelled when it
-    was cancelled, by `watch` or by somebody else (`extra["sent"]` is False: nothing is left), and Unavailable
+    was cancelled, through `callbacks` or by somebody else (`extra["sent"]` is False: nothing is left), and Unavailable
     with `extra["sent"]` True when the node does not answer for long: what became of the job is unknown.
+    `found` is asked when the node no longer knows the job: the work's result if it is there all the same, None
+    if it surely is not.
     """
-    return _Following(client, job, watch).result()
+    return _Following(client, job, callbacks, found).result()
 
 
 class _Following:
-    def __init__(self, client: JobClient, job: dict[str, Any], watch: Watch) -> None:
+    def __init__(
+        self,
+        client: JobClient,
+        job: dict[str, Any],
+        callbacks: Callbacks,
+        found: Callable[[], Any | None] | None,
+    ) -> None:
         self._client = client
         self._job = job
-        self._watch = watch
+        self._callbacks = callbacks
+        self._found = found
         self._stopping = self._told = False
         self._silent_since: float | None = None
 
@@ -77,19 +93,19 @@ class _Following:
                 return self._gone()
 
     def _tell(self) -> None:
-        if self._watch.progress is None:
+        if self._callbacks.progress is None:
             return
         job = self._job
         try:
-            self._watch.progress(job["done"], job["total"], job["unit"])
+            self._callbacks.progress(job["done"], job["total"], job["unit"])
         except Cancelled:
             self._stopping = True
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            if not self._stopping and self._watch.stop is not None:
-                self._stopping = self._watch.stop()
+            if not self._stopping and self._callbacks.stop is not None:
+                self._stopping = self._callbacks.stop()
             if self._stopping and not self._told:
                 return
             time.sleep(min(left, FIRST / 2))
@@ -130,10 +146,10 @@ class _Following:
 
     def _gone(self) -> Any:
         """The node has no such job: its state folder was emptied, or the job ended long ago."""
-        if self._watch.found is None:
+        if self._found is None:
             raise self._unknown(said("it no longer knows the job"))
         try:
-            result = self._watch.found()
+            result = self._found()
         except ApplicationError as error:
             words = error.error if isinstance(error, NodeRefused) else error.message
             raise self._unknown(

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from agents import http
 from agents.client import LONG, NodeClient
+from agents.following import UNWATCHED, Callbacks
 from agents.protocol import paths
 from agents.protocol.answers import Converted, ImageDeleted, ImageList, Upload, Uploaded
 from ipxeready.errors import Invalid
@@ -35,13 +36,17 @@ class IntakeClient(NodeClient):
         return cast(ImageDeleted, self._object(answer, "deleted"))
 
     def image_convert(
-        self, source: str, name: str, format_: str | None, **watch: Any
+        self,
+        source: str,
+        name: str,
+        format_: str | None,
+        callbacks: Callbacks = UNWATCHED,
     ) -> Converted:
-        """Make an image from a file of another format; `watch` as for every long call."""
+        """Make an image from a file of another format."""
         body = {"source": source, "name": name}
         if format_ is not None:
             body["format"] = format_
-        answer = self._long("POST", paths.IMAGES_CONVERT, body=body, **watch)
+        answer = self._long(paths.IMAGES_CONVERT, body, callbacks)
         return cast(Converted, self._object(answer, "name"))
 
     def uploads(self) -> list[Upload]:
@@ -87,16 +92,20 @@ class IntakeClient(NodeClient):
         return cast(Upload, self._object(answer, "id"))
 
     def upload_finish(
-        self, upload_id: str, name: str | None, sha256: str | None, **watch: Any
+        self,
+        upload_id: str,
+        name: str | None,
+        sha256: str | None,
+        callbacks: Callbacks = UNWATCHED,
     ) -> Uploaded:
-        """Have it verified and named; `watch` as for every long call."""
+        """Have it verified and named."""
         body = {
             key: value
             for key, value in (("name", name), ("sha256", sha256))
             if value is not None
         }
         path = f"{_at(upload_id)}/finish"
-        answer = self._long("POST", path, body=body, **watch)
+        answer = self._long(path, body, callbacks)
         return cast(Uploaded, self._object(answer, "name"))
 
     def upload_delete(self, upload_id: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def image_convert(
 ) -> Converted:
     """Have the node convert, watched."""
     client = IntakeClient(agent)
-    return client.image_convert(source, name, format_, **followed(watch))
+    return client.image_convert(source, name, format_, followed(watch))
 
 
 def upload_finish(
@@ -22,4 +22,4 @@ def upload_finish(
 ) -> Uploaded:
     """Have the node verify and name an upload, watched."""
     client = IntakeClient(agent)
-    return client.upload_finish(upload_id, name, sha256, **followed(watch))
+    return client.upload_finish(upload_id, name, sha256, followed(watch))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypedDict
+from typing import Any
 
 from agents.client import NodeClient
+from agents.following import Callbacks
 from agents.models import Agent
 from agents.protocol.answers import Created
 from agents.protocol.requests import DiskRequest
@@ -20,24 +21,16 @@ NODE_JOB = "node_job"
 
 def create_disk(agent: Agent, request: DiskRequest, watch: Watch) -> Created:
     """Have the node make and export a disk, watched. Raises LeftOpen when this process ends and the node goes on."""
-    return NodeClient(agent).create_disk(request, **followed(watch))
+    return NodeClient(agent).create_disk(request, followed(watch))
 
 
 def reset_disk(agent: Agent, iqn: str, master: str, watch: Watch) -> Created:
     """Have the node give a disk the content of a master again, watched. Raises LeftOpen like `create_disk`."""
-    return NodeClient(agent).reset(iqn, master, **followed(watch))
-
-
-class Callbacks(TypedDict):
-    """What the client calls while it follows a job of a node."""
-
-    progress: Callable[[int, int | None, str], None]
-    stop: Callable[[], bool]
-    on_job: Callable[[str], None]
+    return NodeClient(agent).reset(iqn, master, followed(watch))
 
 
 def followed(watch: Watch) -> Callbacks:
-    """The arguments of a client's long calls that tell `watch`."""
+    """What a client's long call tells `watch`, and asks it."""
 
     def progress(done: int, total: int | None, unit: str) -> None:
         if watch.leaving():
@@ -45,11 +38,11 @@ def followed(watch: Watch) -> Callbacks:
         watch.unit(unit or BYTES)
         watch.at(done, total)
 
-    return {
-        "progress": progress,
-        "stop": watch.cancelled,
-        "on_job": lambda job_id: watch.note(**{NODE_JOB: job_id}),
-    }
+    return Callbacks(
+        progress=progress,
+        stop=watch.cancelled,
+        on_job=lambda job_id: watch.note(**{NODE_JOB: job_id}),
+    )
 
 
 def look(running: Running, agent: Agent) -> dict[str, Any] | None:

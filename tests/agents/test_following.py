@@ -16,6 +16,7 @@ import pytest
 from agents import client as client_module
 from agents import following
 from agents.client import NodeClient
+from agents.following import Callbacks
 from agents.models import Agent
 from agents.protocol.requests import DiskRequest
 from ipxeready.errors import NodeRefused, Unavailable, UpstreamFailed
@@ -77,7 +78,8 @@ def test_copy_that_takes_long_is_followed_to_its_end(
     ids: list[str] = []
     with slow_node(tmp_path) as (_, client):
         made = client.create_disk(
-            WANTED, progress=lambda *now: seen.append(now), on_job=ids.append
+            WANTED,
+            Callbacks(progress=lambda *now: seen.append(now), on_job=ids.append),
         )
         assert made["iqn"] == IQN
         assert made["backing"] == str(folder / "pc1.debian.img")
@@ -99,7 +101,9 @@ def test_wish_to_stop_cancels_the_job_and_nothing_is_left(
     ids: list[str] = []
     with slow_node(tmp_path) as (_, client):
         with pytest.raises(Cancelled) as caught:
-            client.create_disk(WANTED, stop=lambda: bool(ids), on_job=ids.append)
+            client.create_disk(
+                WANTED, Callbacks(stop=lambda: bool(ids), on_job=ids.append)
+            )
         assert caught.value.extra == {"agent": "n", "sent": False}
         assert client.job(ids[0])["state"] == "cancelled"
         assert client.targets() == []
@@ -114,7 +118,7 @@ def test_progress_that_says_cancelled_is_the_wish_too(
 
     with slow_node(tmp_path) as (_, client):
         with pytest.raises(Cancelled, match="nothing is left"):
-            client.create_disk(WANTED, progress=enough)
+            client.create_disk(WANTED, Callbacks(progress=enough))
         assert client.targets() == []
 
 
@@ -123,7 +127,9 @@ def test_two_clients_with_one_wish_have_one_job(tmp_path: Path, folder: Path) ->
     ids: list[str] = []
     with slow_node(tmp_path) as (process, client), ThreadPoolExecutor() as pool:
         both = [
-            pool.submit(client_of(process).create_disk, WANTED, on_job=ids.append)
+            pool.submit(
+                client_of(process).create_disk, WANTED, Callbacks(on_job=ids.append)
+            )
             for _ in range(2)
         ]
         assert both[0].result() == both[1].result()
@@ -137,7 +143,7 @@ def test_kill_in_the_middle_is_a_refusal_after_the_restart(
 ) -> None:
     ids: list[str] = []
     with slow_node(tmp_path) as (process, client), ThreadPoolExecutor() as pool:
-        waiting = pool.submit(client.create_disk, WANTED, on_job=ids.append)
+        waiting = pool.submit(client.create_disk, WANTED, Callbacks(on_job=ids.append))
         eventually(lambda: ids and client.job(ids[0])["done"] >= (16 << 20), seconds=20)
         process.kill()
         with agent(tmp_path, None, port=process.port):
@@ -212,7 +218,7 @@ def test_older_node_that_ignores_prefer_is_waited_for(
 ) -> None:
     script, client = scripted
     script.created = (201, MADE)
-    assert client.create_disk(WANTED, stop=lambda: False) == MADE
+    assert client.create_disk(WANTED, Callbacks(stop=lambda: False)) == MADE
     sent = next(h for m, p, h in script.fake.requests if p == "/lun/disk")
     assert sent["Prefer"] == "respond-async, wait=1"
 
@@ -294,7 +300,9 @@ def test_wish_that_comes_too_late_gives_the_result(
     script.cancelled = (409, {"detail": "has ended already"})
     script.jobs = [(200, job("done", result=MADE))]
     wish = threading.Event()
-    made = client.create_disk(WANTED, stop=wish.is_set, on_job=lambda _: wish.set())
+    made = client.create_disk(
+        WANTED, Callbacks(stop=wish.is_set, on_job=lambda _: wish.set())
+    )
     assert made == MADE
 
 
@@ -303,7 +311,7 @@ def test_wish_before_the_beginning_asks_the_node_nothing(
 ) -> None:
     script, client = scripted
     with pytest.raises(Cancelled) as caught:
-        client.create_disk(WANTED, stop=lambda: True)
+        client.create_disk(WANTED, Callbacks(stop=lambda: True))
     assert caught.value.extra["sent"] is False
     assert script.fake.requests == []
 
