@@ -8,7 +8,17 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from agents.node import growing, health, http, jobs, rebuild, resetting, services
+from agents.node import (
+    creating,
+    deleting,
+    growing,
+    health,
+    http,
+    jobs,
+    rebuild,
+    resetting,
+    services,
+)
 from agents.node.folder import Entry
 from agents.node.runtime import current
 from agents.protocol.access import Chap, check_access, check_chap
@@ -82,12 +92,12 @@ def disk_create(request: HttpRequest) -> HttpResponse:
         chap=_chap(data),
     )
     node = current()
-    wanted = services.disk_request(node, wanted)
+    wanted = creating.disk_request(node, wanted)
     return jobs.respond(
         request,
         node,
-        lambda step: services.disk_create(node, wanted, step),
-        kind=services.CREATE_DISK,
+        lambda step: creating.disk_create(node, wanted, step),
+        kind=creating.CREATE_DISK,
         key=wanted.iqn,
         same=wanted,
         about=wanted.told(),
@@ -103,7 +113,7 @@ def cd_create(request: HttpRequest) -> HttpResponse:
         access=_access(data),
         chap=_chap(data),
     )
-    return JsonResponse(services.cd_create(current(), wanted), status=201)
+    return JsonResponse(creating.cd_create(current(), wanted), status=201)
 
 
 def disk_grow(request: HttpRequest) -> HttpResponse:
@@ -158,7 +168,7 @@ def target_delete(request: HttpRequest) -> HttpResponse:
     """Take a target off, with its image if asked."""
     given = http.query(request, ("iqn", "delete_file", "force"))
     http.body(request, ())
-    done = services.target_delete(
+    done = deleting.target_delete(
         current(),
         http.text(given, "iqn", required=True) or "",
         delete_file=http.boolean(given, "delete_file"),

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from agents.node.access import wanted
 from agents.node.backends.base import Export
 from agents.node.folder import Entry, image_of
+from agents.node.rebuild import restored
 from agents.node.runtime import Node
-from agents.node.services import target_of
 from agents.protocol import paths
 from agents.protocol.answers import Target
 from agents.protocol.systems import CD
@@ -18,6 +18,18 @@ from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
 from ipxeready.storage import iqn as iqns
 
 logger = logging.getLogger(__name__)
+
+
+def target_of(node: Node, iqn: str) -> Target | None:
+    """The target of that name; failing that, one that an older hand made with capitals."""
+    return named(restored(node, node.about(iqn)), iqn)
+
+
+def named(targets: list[Target], iqn: str) -> Target | None:
+    """The one of `targets` with that name; failing that, with that name in capitals."""
+    exact = [t for t in targets if t["iqn"] == iqn]
+    other = [t for t in targets if t["iqn"].lower() == iqn]
+    return next(iter(exact + other), None)
 
 
 def disk_target(node: Node, iqn: str) -> tuple[Export, Entry, Target]:

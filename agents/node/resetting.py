@@ -6,11 +6,11 @@ import logging
 
 from agents.node import rebuild
 from agents.node.backends.base import in_use
-from agents.node.existing import disk_target, put_back
+from agents.node.creating import check_not_exported
+from agents.node.existing import disk_target, put_back, target_of
 from agents.node.images import Made
 from agents.node.jobs import Step
 from agents.node.runtime import Node
-from agents.node.services import check_not_exported, target_of
 from agents.node.swapping import Swap, unfinished
 from agents.protocol.answers import Created
 from ipxeready.errors import ApplicationError

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agents.node import services
+from agents.node import creating
 from agents.node.backends import tgtadm
 from agents.protocol.access import Access, Chap
 from agents.protocol.requests import DiskRequest
@@ -393,12 +393,12 @@ def test_a_kill_before_the_export_of_a_new_disk_opens_it_to_nobody_else(
             assert not _may(lab, ONE)
         raise SystemExit
 
-    monkeypatch.setattr(services, "_export", killed_here)
+    monkeypatch.setattr(creating, "_export", killed_here)
     body = {"size": SIZE} if kind == "empty" else {"import_": "my_disk.img"}
     chap = Chap(**SECRET) if mode == "chap" else None
     request = DiskRequest(DISK, access=mode, chap=chap, **body)  # type: ignore[arg-type]
     with pytest.raises(SystemExit):
-        services.disk_create(killed, request)
+        creating.disk_create(killed, request)
     assert found == [(mode, [ONE])]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.node import services
+from agents.node import creating
 from agents.protocol.requests import DiskRequest
 from ipxeready.errors import UpstreamFailed
 from tests.agents.node import node_lab
@@ -381,11 +381,11 @@ def test_a_new_image_is_not_off_because_an_old_one_of_its_name_was(
         assert files.remembered()["off"] == []
         raise SystemExit
 
-    monkeypatch.setattr(services, "_export", die)
+    monkeypatch.setattr(creating, "_export", die)
     request = DiskRequest(iqn, size=SIZE)
     if kind == "import":
         files.image("old.img")
         request = DiskRequest(iqn, import_="old.img")
     with pytest.raises(SystemExit):
-        services.disk_create(files.node, request)
+        creating.disk_create(files.node, request)
     assert there == ["worker-01.debian.img"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.node import services, startup
+from agents.node import creating, startup
 from agents.node.backends.base import Export
 from agents.node.backends.files import FilesBackend
 from agents.protocol.requests import DiskRequest
@@ -387,7 +387,7 @@ def test_a_tgtd_that_restarts_in_the_midst_of_a_call_is_filled_again(
     monkeypatch.setattr(stgt.node.backend, "export", export)
     # In this thread: the daemon goes with the thread that starts it.
     request = DiskRequest(f"{BASE}:worker-03.debian", size=SIZE)
-    services.disk_create(stgt.node, request)
+    creating.disk_create(stgt.node, request)
     assert [t["iqn"] for t in stgt.node.targets()] == [f"{BASE}:worker-03.debian"]
     startup.watch_targets(stgt.node)
     everybody = {f"worker-0{number}.debian" for number in (1, 2, 3)}

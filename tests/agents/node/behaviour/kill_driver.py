@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from agents.node import growing, rebuild, resetting, services, startup
+from agents.node import creating, deleting, growing, rebuild, resetting, startup
 from agents.node.runtime import Node
 from agents.protocol.requests import DiskRequest
 from ipxeready import conf
@@ -136,7 +136,7 @@ def _call(node: Node, method: str, path: str, body: dict[str, Any]) -> Any:
     parts = urlsplit(path)
     match method, parts.path:
         case "POST", "/lun/disk":
-            return services.disk_create(node, DiskRequest(**body))
+            return creating.disk_create(node, DiskRequest(**body))
         case "POST", "/lun/grow":
             return growing.disk_grow(node, body["iqn"], body["size"])
         case "POST", "/lun/reset":
@@ -146,7 +146,7 @@ def _call(node: Node, method: str, path: str, body: dict[str, Any]) -> Any:
         case _:
             query = parse_qs(parts.query)
             file = "delete_file" in query
-            return services.target_delete(node, query["iqn"][0], delete_file=file)
+            return deleting.target_delete(node, query["iqn"][0], delete_file=file)
 
 
 def main() -> None:

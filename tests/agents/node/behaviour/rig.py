@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from agents.node import rebuild, services, startup
+from agents.node import creating, deleting, rebuild, startup
 from agents.node.backends.base import Backend, Export
 from agents.node.runtime import Node
 from agents.protocol.access import OFF, Access, Chap
@@ -79,11 +79,11 @@ class Rig(ABC):
     def disk(self, name: str, **fields: Any) -> Created:
         """Make a disk as the API does."""
         fields.setdefault("access", OFF)
-        return services.disk_create(self.node, DiskRequest(iqn_of(name), **fields))
+        return creating.disk_create(self.node, DiskRequest(iqn_of(name), **fields))
 
     def delete(self, name: str, **options: bool) -> Deleted:
         """Delete one as the API does."""
-        return services.target_delete(self.node, iqn_of(name), **options)
+        return deleting.target_delete(self.node, iqn_of(name), **options)
 
     def export(self, name: str, access: Access | None = None) -> None:
         """Export an image that is there, past the services."""
