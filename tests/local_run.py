@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ipxeready.conf import REPOSITORY
-from tests.served import free_port
+from tests.processes import free_port
 
 
 class Local:

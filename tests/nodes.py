@@ -19,6 +19,7 @@ import requests
 from ipxeready.actors import SYSTEM
 from ipxeready.conf import REPOSITORY
 from tests.agents.node import node_lab
+from tests.processes import WITH_US, free_port
 
 TOKEN = "token-of-a-real-node"
 BASE = "iqn.2026-07.com.controller"
@@ -85,7 +86,7 @@ def serving(
     root.mkdir(parents=True, exist_ok=True)
     folder = root / "images"
     for _attempt in range(3):
-        port = node_lab.free_port()
+        port = free_port()
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -105,7 +106,7 @@ def serving(
             }
         log = (root / "agent.log").open("ab")
         process = subprocess.Popen(
-            [*node_lab.WITH_US, sys.executable, "manage.py", "serve"],
+            [*WITH_US, sys.executable, "manage.py", "serve"],
             cwd=REPOSITORY,
             env=environment,
             stdout=log,

@@ -12,12 +12,7 @@ import time
 from pathlib import Path
 
 from ipxeready.conf import REPOSITORY
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.processes import free_port
 
 
 class Service:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import yaml
 
 from ipxeready.conf import REPOSITORY
-from tests.agents.node.node_lab import WITH_US
+from tests.processes import WITH_US
 from tests.served import Service
 
 TOKEN = "token-of-the-acceptance"

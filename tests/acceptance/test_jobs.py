@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tests.acceptance.room import Room, read_files, room
-from tests.agents.node.node_lab import BASE, TOKEN, eventually
+from tests.agents.node.node_lab import BASE, TOKEN
 from tests.agents.node.test_node_serve import Agent, agent
+from tests.processes import eventually
 
 MASTER = "debian_tpl_v1.img"
 SIZE = 64 << 20

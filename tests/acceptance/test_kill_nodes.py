@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.room import Answer, Files, Room, read_files, room
-from tests.agents.node.node_lab import eventually
 from tests.nodes import BASE, RealNode, node
+from tests.processes import eventually
 
 __all__ = ["node"]
 

@@ -32,8 +32,9 @@ from tests.agents.node.behaviour.kills import (
     make_masters,
 )
 from tests.agents.node.behaviour.rig import MIB, iqn_of
-from tests.agents.node.node_lab import Tgtd, eventually, free_port
+from tests.agents.node.node_lab import Tgtd
 from tests.agents.node.test_node_serve import Agent, agent
+from tests.processes import eventually, free_port
 
 ROUNDS = int(os.environ.get("IPXE_TEST_KILL_STORAGE_ROUNDS", "100"))
 CALLERS = 4

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.acceptance.room import Room, read_files, room
-from tests.agents.node.node_lab import eventually
+from tests.processes import eventually
 from tests.workers.stub import Stub, stub_node
 
 MAC = "52:54:00:00:00:01"

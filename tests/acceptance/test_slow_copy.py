@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.acceptance.room import Room, read_files, room
-from tests.agents.node.node_lab import BASE, TOKEN, eventually
+from tests.agents.node.node_lab import BASE, TOKEN
 from tests.agents.node.test_node_serve import agent
+from tests.processes import eventually
 
 IQN = f"{BASE}:pc1.debian"
 DISK = {"type": "master", "os": "debian", "name": "debian_tpl_v1.img"}

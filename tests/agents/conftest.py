@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.node.node_lab import free_port
 from tests.nodes import node, other_node, stgt_node
+from tests.processes import free_port
 
 __all__ = ["node", "other_node", "stgt_node"]
 

@@ -22,9 +22,10 @@ from agents.protocol.requests import DiskRequest
 from ipxeready.errors import NodeRefused, Unavailable, UpstreamFailed
 from ipxeready.storage.jobs import Cancelled
 from tests.agents.fakes import CAPABILITIES, Fake, http_server
-from tests.agents.node.node_lab import BASE, TOKEN, eventually
+from tests.agents.node.node_lab import BASE, TOKEN
 from tests.agents.node.test_node_serve import Agent as Process
 from tests.agents.node.test_node_serve import agent
+from tests.processes import eventually
 
 MASTER = "debian_tpl_v1.img"
 IQN = f"{BASE}:pc1.debian"

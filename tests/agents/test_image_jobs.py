@@ -11,8 +11,8 @@ from agents import intake_jobs
 from ipxeready.jobs.selectors import store
 from ipxeready.jobs.services import jobs_recover
 from ipxeready.storage.jobs import Job
-from tests.agents.node.node_lab import eventually
 from tests.nodes import MIB, RealNode
+from tests.processes import eventually
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from rest_framework.test import APIClient
 
 from agents.protocol.limits import MAX_PIECE
 from tests.agents.helpers import trail
-from tests.agents.node.node_lab import eventually
 from tests.nodes import MIB, RealNode
+from tests.processes import eventually
 from tests.served import Service
 
 OCTETS = "application/octet-stream"

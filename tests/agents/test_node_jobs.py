@@ -13,9 +13,10 @@ from rest_framework.test import APIClient
 from agents.services import agent_register
 from ipxeready.actors import SYSTEM
 from tests.agents.helpers import trail
-from tests.agents.node.node_lab import BASE, TOKEN, eventually
+from tests.agents.node.node_lab import BASE, TOKEN
 from tests.agents.node.test_node_serve import Agent, agent
 from tests.nodes import RealNode
+from tests.processes import eventually
 
 MASTER = "debian_tpl_v1.img"
 IQN = f"{BASE}:pc1.debian"

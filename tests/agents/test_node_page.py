@@ -23,6 +23,7 @@ from tests.agents.helpers import trail
 from tests.agents.node import node_lab
 from tests.agents.test_node_jobs import Agent, copy, slow
 from tests.nodes import BASE, RealNode
+from tests.processes import eventually
 
 __all__ = ["slow"]
 PASSWORD = "correct horse battery"
@@ -265,7 +266,7 @@ def test_a_scan_says_what_it_made_and_what_it_left_alone_and_why(
 def test_a_copy_under_way_is_seen_and_cancelled(op: Client, slow: Agent) -> None:
     job_id = copy(slow)
     page = "/admin/agents/agent/slow/change/"
-    node_lab.eventually(lambda: " of 64 MiB" in _text(op, page))
+    eventually(lambda: " of 64 MiB" in _text(op, page))
     text = _text(op, page)
     assert 'data-refresh="2"' in text
     assert "is running" in text
@@ -274,7 +275,7 @@ def test_a_copy_under_way_is_seen_and_cancelled(op: Client, slow: Agent) -> None
     assert "Cancel the job" in _text(op, cancel)
     assert op.post(cancel)["Location"] == page
     _text(op, page)  # the message of the request
-    node_lab.eventually(lambda: "<td>cancelled" in _text(op, page))
+    eventually(lambda: "<td>cancelled" in _text(op, page))
     assert 'data-refresh="2"' not in _text(op, page)
     again = op.post(cancel, follow=True).content.decode()
     assert "cancelled" in again

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agents.node.images import Images
-from tests.agents.node.node_lab import WITH_US, own_mounts
+from tests.agents.node.node_lab import own_mounts
 from tests.bench.table import Table
+from tests.processes import WITH_US
 
 GIB = 1 << 30
 MASTER = "bench_tpl_1.img"

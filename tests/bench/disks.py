@@ -13,7 +13,8 @@ from pathlib import Path
 
 from tests.agents.node import node_lab
 from tests.bench.data import BASE, NODE_TOKEN, name
-from tests.bench.processes import Server, free_port
+from tests.bench.processes import Server
+from tests.processes import free_port
 
 #: Thin and small: what is measured is our work, not the disk's.
 SIZE = 1 << 20

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ipxeready.conf import REPOSITORY
+from tests.processes import WITH_US, free_port
 
-#: The kernel ends them when the bench is killed.
-_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 #: The servers hang up after 15 s.
 _IDLE = 5.0
 CP_TOKEN = "token-of-the-bench"
@@ -31,13 +30,6 @@ class Memory:
     name: str
     rss: float
     pss: float
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody had a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Server:
@@ -70,7 +62,7 @@ class Server:
         begin = time.perf_counter()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*_WITH_US, sys.executable, *self._command],
+                [*WITH_US, sys.executable, *self._command],
                 cwd=REPOSITORY,
                 env=self._environ,
                 stdout=log,

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.protocol.systems import LIO, STGT
-from tests.agents.node.node_lab import WITH_US
 from tests.bench import clones
 from tests.bench.table import Table
+from tests.processes import WITH_US
 
 _MODULE = "tests.bench.targets"
 _COLUMNS = ["ipxeready", "loop", "ratio"]

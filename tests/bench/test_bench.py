@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from ipxeready.conf import REPOSITORY
-from tests.agents.node.node_lab import WITH_US, eventually
 from tests.bench import run
 from tests.bench.data import mac, name
 from tests.bench.table import Table
+from tests.processes import WITH_US, eventually
 
 
 def test_every_figure_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from ipxeready.actors import firmware
 from ipxeready.index import writing
 from ipxeready.storage import faults
 from ipxeready.storage.paths import Layout
-from tests.agents.node.node_lab import eventually
+from tests.processes import eventually
 from tests.workers.helpers import M1, M2, M3, ledger, live_hosts, snapshot, trail
 
 Ask = Callable[[str], str]

@@ -13,7 +13,7 @@ from tests.browser.conftest import PageAs
 from tests.browser.looking import assert_accessible, assert_fits
 from tests.browser.product import Product
 from tests.nodes import RealNode, serving
-from tests.served import free_port
+from tests.processes import free_port
 from tests.workers.stub import Stub, stub_node
 
 SHARED = "ubuntu_tpl_24.04.img"

@@ -15,7 +15,8 @@ import pytest
 
 from ipxeready import conf
 from ipxeready.conf import REPOSITORY
-from tests.served import Service, free_port
+from tests.processes import free_port
+from tests.served import Service
 
 DEPLOY = REPOSITORY / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))

@@ -12,9 +12,9 @@ from rest_framework.test import APIClient
 from ipxeready.jobs.selectors import store
 from ipxeready.jobs.services import jobs_recover
 from ipxeready.storage.paths import Layout
-from tests.agents.node.node_lab import eventually
 from tests.ipxeready.jobs.helpers import ASYNC, ended
 from tests.nodes import MIB, RealNode
+from tests.processes import eventually
 from tests.workers.helpers import ledger, trail
 
 FRESH = b"as the master has it"

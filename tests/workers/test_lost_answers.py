@@ -18,8 +18,8 @@ from agents.services import agent_register
 from ipxeready.actors import SYSTEM
 from ipxeready.storage.inflight import claim
 from ipxeready.storage.paths import Layout
-from tests.agents.node.node_lab import free_port
 from tests.nodes import RealNode
+from tests.processes import free_port
 from tests.workers.helpers import M1, ledger, refusal, trail
 from tests.workers.stub import Stub, die, stub_node
 from workers import disks

@@ -11,7 +11,7 @@ from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError, Conflict, Forbidden, Invalid, Unavailable
 from ipxeready.storage.paths import Layout
 from tests.nodes import RealNode
-from tests.served import free_port
+from tests.processes import free_port
 from workers import planning
 from workers.batches import batch_spec
 

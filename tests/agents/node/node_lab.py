@@ -7,7 +7,6 @@ import ctypes
 import json
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,31 +19,19 @@ from django.test import Client
 
 from agents.node import runtime, startup
 from agents.node.runtime import Node
+from agents.protocol.access import Chap
+from agents.protocol.systems import LUN_NUMBER, STGT
 from ipxeready import conf
 from ipxeready.storage.iqn import initiator_of
+from tests.agents.node.behaviour import initiator as initiators
+from tests.agents.node.behaviour.initiator import Unit
+from tests.processes import WITH_US, free_port
 
 BASE = "iqn.2026-07.com.controller"
 TOKEN = "token-of-the-node"
 SIZE = 1 << 20
-#: The kernel ends the child when the test's process is gone, however it went.
-WITH_US = ("setpriv", "--pdeathsig", "KILL")
 _CLONE_NEWNS = 0x00020000
 _MS_REC_PRIVATE = (1 << 14) | (1 << 18)
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody had a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def eventually(check: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait until `check` is true, or fail."""
-    until = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < until, f"not within {seconds} s: {check}"
-        time.sleep(0.02)
 
 
 @dataclass
@@ -204,66 +191,37 @@ class Lab:
         return json.loads((self.folder / ".targets.json").read_text())
 
 
-def _image_opts(daemon: Tgtd, iqn: str, initiator: str) -> str:
-    return (
-        f"driver=iscsi,transport=tcp,portal=127.0.0.1:{daemon.port},target={iqn},lun=1,"
-        f"initiator-name={initiator}"
-    )
+def unit(daemon: Tgtd, iqn: str) -> Unit:
+    """What a target of that tgtd serves."""
+    return Unit(daemon.port, iqn, LUN_NUMBER[STGT])
 
 
 @contextlib.contextmanager
 def session(
     daemon: Tgtd, iqn: str, *, initiator: str | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> Iterator[initiators.Session]:
     """A real initiator that is logged in for the length of the block; the target's own unless another is named."""
-    initiator = initiator or initiator_of(iqn)
-    held = subprocess.Popen(
-        [*WITH_US, "qemu-io", "--image-opts", _image_opts(daemon, iqn, initiator)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        eventually(lambda: f"Initiator: {initiator} " in daemon.listing())
+    name = initiator or initiator_of(iqn)
+
+    def listed() -> bool:
+        return f"Initiator: {name} " in daemon.listing()
+
+    with initiators.session(unit(daemon, iqn), name, listed) as held:
         yield held
-    finally:
-        held.kill()
-        held.communicate()
 
 
 def may_log_in(
     daemon: Tgtd, iqn: str, initiator: str, chap: dict[str, str] | None = None
 ) -> bool:
-    """Whether a real initiator of that name, with that CHAP or none, gets at LUN 1; refused is not broken."""
-    who = f"{chap['username']}%{chap['secret']}@" if chap else ""
-    done = subprocess.run(
-        ["iscsi-inq", "-i", initiator, f"iscsi://{who}127.0.0.1:{daemon.port}/{iqn}/1"],
-        capture_output=True,
-        text=True,
-        timeout=20,
-    )
-    refused = "Target not found" in done.stderr or "Authentication" in done.stderr
-    assert refused is (done.returncode != 0), done.stderr
-    return done.returncode == 0
+    """Whether a real initiator of that name, with that CHAP or none, gets at its LUN; refused is not broken."""
+    given = Chap(**chap) if chap else None
+    return initiators.may_log_in(unit(daemon, iqn), initiator, given)
 
 
 def accounts(daemon: Tgtd) -> list[str]:
     """The CHAP accounts of a tgtd."""
     lines = daemon.adm("--op", "show", "--mode", "account").splitlines()[1:]
     return sorted(line.strip() for line in lines if line.strip())
-
-
-def reads(held: subprocess.Popen[bytes]) -> None:
-    """Read over a session that is open: it is alive, not only listed."""
-    assert held.stdin
-    assert held.stdout
-    held.stdin.write(b"read 0 4096\n")
-    held.stdin.flush()
-    said = b""
-    while b"read 4096/4096" not in said:
-        more = held.stdout.readline()
-        assert more, said
-        said += more
 
 
 def read_lun(daemon: Tgtd, iqn: str, into: Path) -> subprocess.CompletedProcess[str]:
@@ -273,7 +231,7 @@ def read_lun(daemon: Tgtd, iqn: str, into: Path) -> subprocess.CompletedProcess[
             "qemu-img",
             "convert",
             "--image-opts",
-            _image_opts(daemon, iqn, initiator_of(iqn)),
+            unit(daemon, iqn).options(initiator_of(iqn)),
             "-O",
             "raw",
             str(into),
@@ -290,7 +248,7 @@ def write_lun(daemon: Tgtd, iqn: str) -> subprocess.CompletedProcess[str]:
         [
             "qemu-io",
             "--image-opts",
-            _image_opts(daemon, iqn, initiator_of(iqn)),
+            unit(daemon, iqn).options(initiator_of(iqn)),
             "-c",
             "write -P 0xab 0 4096",
         ],

@@ -139,8 +139,8 @@ def test_changing_access_never_cuts_a_session(stgt: Lab) -> None:
         ):
             assert _set(stgt, mode, force=True, **more).status_code == 200
             assert [s["id"] for s in _listed(stgt)["sessions"]] == [number]
-        assert held.poll() is None
-        node_lab.reads(held)
+        assert held.running
+        held.reads()
 
 
 # -- CHAP accounts of tgtd --------------------------------------------------

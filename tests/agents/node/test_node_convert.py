@@ -18,8 +18,9 @@ import requests
 from agents.node import converting, qemuimg, quiet
 from agents.node.jobs import Step
 from ipxeready.errors import Conflict
-from tests.agents.node.node_lab import SIZE, Lab, eventually
+from tests.agents.node.node_lab import SIZE, Lab
 from tests.nodes import serving
+from tests.processes import eventually
 
 MIB = 1 << 20
 SECRET = "root:x:0:0"

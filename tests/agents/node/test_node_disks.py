@@ -17,6 +17,7 @@ from agents.node.folder import Folder
 from ipxeready.errors import UpstreamFailed
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, SIZE, Lab
+from tests.processes import eventually
 
 GIB = 1 << 30
 
@@ -168,7 +169,7 @@ def test_two_clones_of_one_name_at_once_make_one(
     for each in both:
         each.start()
     assert copying_now.wait(10)
-    node_lab.eventually(lambda: len(submitted) == 2)
+    eventually(lambda: len(submitted) == 2)
     different = lab.disk("worker-01.debian", size=SIZE)
     # A slow copy stops nobody else, and a scan leaves the unfinished image alone.
     other = lab.disk("worker-02.debian", size=SIZE)

@@ -279,7 +279,7 @@ def test_a_machine_that_is_logged_in_is_not_cut_off_to_find_out(
     with node_lab.session(stgt.tgtd, IQN) as held:
         stgt.node.doubtful.add(IQN)
         startup.watch_targets(stgt.node)
-        node_lab.reads(held)
+        held.reads()
     assert stgt.node.doubtful == set()
 
 

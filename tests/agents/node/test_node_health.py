@@ -17,6 +17,7 @@ from agents.node.backends import tgtadm
 from agents.node.folder import Folder
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, SIZE, Lab
+from tests.processes import eventually
 
 DISK = f"{BASE}:worker-01.debian"
 
@@ -175,7 +176,7 @@ def test_who_comes_while_a_call_hangs_does_not_wait_behind_it(
     first = threading.Thread(target=stgt.client.get, args=("/lun",))
     try:
         first.start()
-        node_lab.eventually(lambda: adm._running)
+        eventually(lambda: adm._running)
         time.sleep(0.3)
         assert stgt.client.get("/lun").status_code == 503
         assert len(limits) == 1  # that answer cost no call

@@ -15,7 +15,8 @@ from agents.node import copying
 from agents.node.jobs import FINISH, HEAVY, Jobs
 from agents.node.parts import PART
 from ipxeready import ending
-from tests.agents.node.node_lab import BASE, SIZE, Lab, eventually
+from tests.agents.node.node_lab import BASE, SIZE, Lab
+from tests.processes import eventually
 
 MASTER = "debian_tpl_v1.img"
 ASYNC = "respond-async"

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests.agents.node.node_lab import BASE, TOKEN, eventually
+from tests.agents.node.node_lab import BASE, TOKEN
 from tests.agents.node.test_node_serve import Agent, agent
+from tests.processes import eventually
 
 MASTER = "debian_tpl_v1.img"
 MASTER_SIZE = 24 << 20

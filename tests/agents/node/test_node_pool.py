@@ -114,7 +114,7 @@ def test_a_session_lives_on_while_the_pool_is_unmounted_and_the_node_restarts(
         lab.client.post("/lun/scan")
         assert lab.delete("worker-01.debian", force="true").status_code == 503
         assert tgtd.listing() == listing
-        assert held.poll() is None
+        assert held.running
 
 
 @pytest.mark.case(73)

@@ -242,8 +242,8 @@ def test_a_start_beside_live_sessions_adopts_and_cuts_nothing(stgt: Lab) -> None
             for number in range(2):
                 sessions = found[f"{BASE}:worker-{number}.debian"]["sessions"]
                 assert [s["initiator"] for s in sessions] == [f"{BASE}:worker-{number}"]
-        assert one.poll() is None
-        assert two.poll() is None
+        assert one.running
+        assert two.running
 
 
 @pytest.mark.case(74)

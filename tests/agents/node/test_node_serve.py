@@ -19,7 +19,8 @@ import pytest
 
 from agents.node import pool
 from tests.agents.node import node_lab
-from tests.agents.node.node_lab import BASE, TOKEN, WITH_US, Tgtd, eventually, free_port
+from tests.agents.node.node_lab import BASE, TOKEN, Tgtd
+from tests.processes import WITH_US, eventually, free_port
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 # A disk so slow that a copy takes its time, and a shorter watch where WATCH says so; everything else is the product.
@@ -181,7 +182,7 @@ def test_a_kill_in_the_middle_of_a_copy_leaves_no_image_and_no_target(
         agent(tmp_path, tgtd) as running,
     ):
         assert len(running.call("GET", "/lun")[1][0]["sessions"]) == 1
-        assert held.poll() is None
+        assert held.running
         assert running.stop() == 0
 
 

@@ -13,6 +13,7 @@ from agents.node import sessions, startup
 from agents.node.sessions import Sessions
 from tests.agents.node import node_lab
 from tests.agents.node.node_lab import BASE, SIZE, Lab
+from tests.processes import eventually
 
 DISK = f"{BASE}:worker-01.debian"
 
@@ -70,7 +71,7 @@ def test_the_next_login_is_another_session_even_when_nobody_saw_the_break(
     with node_lab.session(stgt.tgtd, DISK):
         assert _since(stgt) == ["03"]
         with node_lab.session(stgt.tgtd, DISK):
-            node_lab.eventually(lambda: len(_since(stgt)) == 2)
+            eventually(lambda: len(_since(stgt)) == 2)
             assert _since(stgt) == ["03", "04"]
             file = stgt.folder.parent / "state" / "node-sessions.json"
             kept = json.loads(file.read_text())["since"]

@@ -22,6 +22,7 @@ from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unav
 from tests.agents.node.behaviour import initiator as initiators
 from tests.agents.node.behaviour.lio_rig import LioRig
 from tests.agents.node.behaviour.rig import BASE, FOREIGN, MIB, Rig, immutable, iqn_of
+from tests.processes import eventually
 
 ONE = "worker-01.debian"
 TWO = "worker-02.debian"
@@ -485,7 +486,7 @@ def case_a_target_system_that_hangs_costs_one_limit_and_not_one_for_each_call(
             rig.backend.check()
         assert time.monotonic() - began < 5
         assert threading.active_count() <= threads + 1
-    initiators.eventually(lambda: _works(rig))
+    eventually(lambda: _works(rig), initiators.PATIENCE)
     rig.backend.unexport(iqn_of(ONE), force=True)
     rig.export(ONE)
     assert rig.may_log_in(ONE, ME)

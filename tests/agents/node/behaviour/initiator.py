@@ -6,14 +6,12 @@ import contextlib
 import os
 import re
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agents.protocol.access import Chap
+from tests.processes import WITH_US, eventually
 
-#: The kernel ends the child when the test's process is gone, however it went.
-WITH_US = ("setpriv", "--pdeathsig", "KILL")
 #: How a target says no; anything else is a fault of the test.
 _REFUSED = (
     "Target not found",
@@ -132,7 +130,7 @@ def session(
     """A session for the length of the block, from when the target lists it."""
     held = Session(unit, initiator, chap)
     try:
-        eventually(listed)
+        eventually(listed, PATIENCE)
         yield held
     finally:
         held.close()
@@ -172,14 +170,6 @@ def capacity(unit: Unit, initiator: str) -> Capacity:
     block = numbers["LOGICAL BLOCK LENGTH IN BYTES"]
     last = numbers["RETURNED LOGICAL BLOCK ADDRESS"]
     return Capacity((last + 1) * block, block, numbers["LBPME"] == 1)
-
-
-def eventually(check: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Wait until `check` is true, or fail."""
-    until = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < until, f"not within {seconds} s"
-        time.sleep(0.05)
 
 
 def _well(*command: str) -> str:

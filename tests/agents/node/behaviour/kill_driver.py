@@ -29,7 +29,7 @@ from agents.protocol.requests import DiskRequest
 from ipxeready import conf
 from ipxeready.errors import ApplicationError
 from ipxeready.storage.iqn import initiator_of
-from tests.agents.node.behaviour.initiator import eventually
+from tests.agents.node.behaviour.initiator import PATIENCE
 from tests.agents.node.behaviour.kills import (
     Bystander,
     Caller,
@@ -38,6 +38,7 @@ from tests.agents.node.behaviour.kills import (
 )
 from tests.agents.node.behaviour.lio_rig import LioRig
 from tests.agents.node.behaviour.rig import MIB, iqn_of
+from tests.processes import eventually
 
 PLACE = Path("/data/node")
 CALLERS = 3
@@ -212,7 +213,7 @@ def _bystanders(rig: LioRig) -> Iterator[list[Bystander]]:
         for name in OTHERS
     ]
     try:
-        eventually(lambda: all(each.worked for each in found))
+        eventually(lambda: all(each.worked for each in found), PATIENCE)
         yield found
     finally:
         for each in found:

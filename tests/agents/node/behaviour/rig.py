@@ -22,6 +22,7 @@ from agents.protocol.systems import LUN_NUMBER
 from ipxeready import conf
 from tests.agents.node.behaviour import initiator as initiators
 from tests.agents.node.behaviour.initiator import Session, Unit
+from tests.processes import eventually
 
 BASE = "iqn.2026-07.com.controller"
 MIB = 1 << 20
@@ -135,7 +136,7 @@ class Rig(ABC):
 
         before = inside()
         may = initiators.may_log_in(self.unit(name), initiator, chap)
-        initiators.eventually(lambda: inside() <= before)
+        eventually(lambda: inside() <= before, initiators.PATIENCE)
         return may
 
     @contextlib.contextmanager
@@ -153,7 +154,9 @@ class Rig(ABC):
 
         with initiators.session(self.unit(name), initiator, listed, chap) as held:
             yield held
-        initiators.eventually(lambda: self.target(name) is None or not listed())
+        eventually(
+            lambda: self.target(name) is None or not listed(), initiators.PATIENCE
+        )
 
     # -- the target system past the product ------------------------------------
 
