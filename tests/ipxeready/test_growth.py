@@ -24,29 +24,36 @@ from ipxeready.index import freshness
 from ipxeready.storage.paths import Layout
 from ipxeready.users import services
 from tests.bench import data
-from tests.site_map import admin_addresses
+from tests.site_map import There, places
 
 PASSWORD = "correct horse battery"
 #: Both more than a list shows at once.
 SMALL, LARGE = 250, 1000
-VALUES = {
-    "agents_agent_": "node-1",
-    "agent_id": "node-1",
-    "workers_worker_": "worker-02",
-    "worker_id": "worker-02",
-    "os": "ubuntu",
-    "users_operator_": "alice",
-    "bootvars_setting_": "auto_register",
-    "audit_operation_": "1",
-    "job_id": "20261130-100000-0123abcd",
-    "app_label": "workers",
-    "token_id": "a00000000001",
-    "username": "alice",
-    "what": "disks",
-    "content_type_id": "1",
-    "view_on_": "1",
-    "upload_id": "0123456789abcdef0123456789abcdef",
-}
+THERE = There(
+    values={
+        "agent_id": ("node-1",),
+        "worker_id": ("worker-02",),
+        "os": ("ubuntu",),
+        "job_id": ("20261130-100000-0123abcd",),
+        "app_label": ("workers",),
+        "token_id": ("a00000000001",),
+        "username": ("alice",),
+        "what": ("disks",),
+        "content_type_id": ("1",),
+        "upload_id": ("0123456789abcdef0123456789abcdef",),
+        "url": ("nothing",),
+        "below": ("boot",),
+        "number": ("1",),
+    },
+    objects={
+        "agents/agent": ("node-1",),
+        "workers/worker": ("worker-02",),
+        "users/operator": ("alice",),
+        "bootvars/setting": ("auto_register",),
+        "audit/operation": ("1",),
+        "r": ("1",),
+    },
+)
 #: They lead elsewhere, end the session, or take no GET.
 NOT_PAGES = frozenset({"login", "logout", "view_on_site", "jsi18n", "autocomplete"})
 #: No pages: the board asks for the names of all workers that its filters find.
@@ -124,9 +131,9 @@ def _costs(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> dict[str, Counter
     assert client.post("/admin/login/", form).status_code == 302
     found = {}
     pages = [
-        url
-        for name, url in admin_addresses(VALUES)
-        if name not in NOT_PAGES | ALL_OF_THEM
+        place.path
+        for place in places(THERE, below="admin/")
+        if place.name not in NOT_PAGES | ALL_OF_THEM
     ]
     for address in (*pages, *QUERIES):
         client.get(address)  # what is computed once for all is there now

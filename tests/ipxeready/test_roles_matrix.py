@@ -31,6 +31,7 @@ from tests.conftest import TOKEN
 from tests.ipxeready import walk
 from tests.ipxeready.walk import Call
 from tests.nodes import BASE
+from tests.site_map import patterns, places
 from tests.workers.stub import Stub
 
 PASSWORD = "correct horse battery"
@@ -343,7 +344,7 @@ def every_call(site: Site, caller: Caller) -> list[Call]:
     """
     alice, node = site.callers["alice"], site.node.fake.base_url
     found: dict[Call, None] = {}
-    for place in walk.places():
+    for place in places(walk.THERE):
         calls = list(walk.calls(place, node))
         if place.api is None and not caller.token and place.path[:7] == "/admin/":
             forms = [call for call in calls if call.method == "post" and call.body]
@@ -485,12 +486,12 @@ def test_the_same_walk_changes_everything_for_an_administrator(
         "config/agents.yml",
         "node",
     } <= used
-    api = {place.name for place in walk.places() if place.api is not None}
+    api = {place.name for place in places(walk.THERE) if place.api is not None}
     assert {key for key in served - passed if key[0] in api} == set()
 
 
 def test_the_addresses_under_the_prefix_are_the_same_views() -> None:
-    found = dict(walk.patterns())
+    found = dict(patterns())
     under = {route for route in found if route.startswith("api/cp/")}
     assert under
     for route in under:
@@ -499,7 +500,7 @@ def test_the_addresses_under_the_prefix_are_the_same_views() -> None:
 
 
 def test_the_walk_knows_every_kind_of_page(site: Site) -> None:
-    paths = {place.path for place in walk.places()}
+    paths = {place.path for place in places(walk.THERE)}
     assert {"/workers/pc1/mac", "/admin/account/", "/tokens", "/"} <= paths
     assert len(paths) > 100
     assert Path(walk.__file__).name == "walk.py"

@@ -1,26 +1,24 @@
 """Every address of the control plane with every method and a body that could succeed, found by looking: URLconf, serializers, forms of pages.
 
-A new page or endpoint is found by itself. It needs a word here only when it has a parameter of a new name (VALUES), or a
+A new page or endpoint is found by itself. It needs a word here only when it has a parameter of a new name (THERE), or a
 body that cannot be made from the names of its fields (BODIES, QUERIES).
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from django.urls import Resolver404, URLPattern, URLResolver, get_resolver, resolve
+from django.urls import Resolver404, resolve
 from rest_framework import serializers
-from rest_framework.views import APIView
 
 from tests.nodes import BASE
+from tests.site_map import Place, There
 
 READING = ("get", "head", "options")
 WRITING = ("post", "put", "patch", "delete")
@@ -32,32 +30,33 @@ UPLOAD, TOKEN_OF_ALICE, TOKEN_OF_VICTOR, TOKEN_OF_OSCAR = (
 )
 JOB = "20261130-100000-0123abcd"
 
-#: Values of parameters by name: of things that are there.
-VALUES: dict[str, tuple[str, ...]] = {
-    "worker_id": ("pc1",),
-    "os": ("debian",),
-    "agent_id": ("n",),
-    "job_id": (JOB,),
-    "upload_id": (UPLOAD,),
-    "token_id": (TOKEN_OF_ALICE, TOKEN_OF_VICTOR, TOKEN_OF_OSCAR),
-    "username": ("alice", "victor", "oscar", "idle"),
-    "path": ("boot/vmlinuz",),
-    "app_label": ("workers", "users"),
-    "content_type_id": ("1",),
-    "url": ("nothing",),
-    "what": ("create", "delete"),
-    "below": ("boot",),
-    "number": ("1",),
-}
-#: What Django's own pages call `object_id`, by the part of the address before it.
-OBJECTS: dict[str, tuple[str, ...]] = {
-    "workers/worker": ("pc1",),
-    "agents/agent": ("n",),
-    "audit/operation": ("1",),
-    "bootvars/setting": ("auto_register",),
-    "users/operator": ("alice", "idle", "oscar", "victor"),
-    "r": ("1",),
-}
+#: What is there.
+THERE = There(
+    values={
+        "worker_id": ("pc1",),
+        "os": ("debian",),
+        "agent_id": ("n",),
+        "job_id": (JOB,),
+        "upload_id": (UPLOAD,),
+        "token_id": (TOKEN_OF_ALICE, TOKEN_OF_VICTOR, TOKEN_OF_OSCAR),
+        "username": ("alice", "victor", "oscar", "idle"),
+        "path": ("boot/vmlinuz",),
+        "app_label": ("workers", "users"),
+        "content_type_id": ("1",),
+        "url": ("nothing",),
+        "what": ("create", "delete"),
+        "below": ("boot",),
+        "number": ("1",),
+    },
+    objects={
+        "workers/worker": ("pc1",),
+        "agents/agent": ("n",),
+        "audit/operation": ("1",),
+        "bootvars/setting": ("auto_register",),
+        "users/operator": ("alice", "idle", "oscar", "victor"),
+        "r": ("1",),
+    },
+)
 
 #: Values of fields by name, for bodies of the API and inputs of forms.
 FIELDS: dict[str, Any] = {
@@ -157,21 +156,6 @@ _JSON = "application/json"
 
 
 @dataclass(frozen=True)
-class Place:
-    """An address of the URLconf with values for its parameters."""
-
-    name: str
-    path: str
-    view: Any = field(compare=False, hash=False)
-
-    @property
-    def api(self) -> type[APIView] | None:
-        """The endpoint's class; None for a page."""
-        found = getattr(self.view, "cls", None)
-        return found if found and issubclass(found, APIView) else None
-
-
-@dataclass(frozen=True)
 class Call:
     """One request."""
 
@@ -188,56 +172,6 @@ class Call:
 
     def __str__(self) -> str:
         return f"{self.method.upper()} {self.path} {self.body[:300]}"
-
-
-def patterns(
-    found: Iterable[Any] | None = None, prefix: str = ""
-) -> Iterator[tuple[str, URLPattern]]:
-    """Every pattern of the URLconf with its whole route."""
-    for each in get_resolver().url_patterns if found is None else found:
-        route = prefix + str(each.pattern)
-        if isinstance(each, URLResolver):
-            yield from patterns(each.url_patterns, route)
-        else:
-            yield route, each
-
-
-def places() -> list[Place]:
-    """Every address once; the same ones under /api/cp are the same views, which a test of its own says."""
-    return [
-        place
-        for route, pattern in patterns()
-        if not route.startswith("api/cp/")
-        for place in _filled(route, pattern)
-    ]
-
-
-def _filled(route: str, pattern: URLPattern) -> Iterator[Place]:
-    text = re.sub(r"\(\?P<(\w+)>(?:[^()]|\([^()]*\))*\)", r"<\1>", route)
-    text = re.sub(r"<\w+:(\w+)>", r"<\1>", text)
-    text = (
-        text.replace(r"/?\Z", "")
-        .replace(r"\Z", "")
-        .replace("\\", "")
-        .replace("^", "")
-        .rstrip("$")
-    )
-    names = re.findall(r"<(\w+)>", text)
-    choices = [_values(name, text) for name in names]
-    for values in itertools.product(*choices):
-        path = text
-        for name, value in zip(names, values, strict=True):
-            path = path.replace(f"<{name}>", quote(value), 1)
-        yield Place(pattern.name or "", f"/{path}", pattern.callback)
-
-
-def _values(name: str, route: str) -> tuple[str, ...]:
-    if name == "object_id":
-        before = route.removeprefix("admin/").partition("/<")[0]
-        assert before in OBJECTS, f"{route}: say in OBJECTS what is there"
-        return OBJECTS[before]
-    assert name in VALUES, f"{route}: say in VALUES what is there for {name}"
-    return VALUES[name]
 
 
 def calls(place: Place, node: str) -> Iterator[Call]:
