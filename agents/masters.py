@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from django.conf import settings
-
 from agents import selectors
 from agents.client import NodeClient
 from agents.nodes import words_of
 from agents.protocol.answers import Master
-from agents.together import ask_all
+from agents.together import ask_all, patience
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError, Invalid, Unavailable
 from ipxeready.said import joined, said
 
-#: Seconds that people wait for a node before they are told without it.
-_PATIENCE = 4.0
-
 
 @dataclass
-class Offer:
+class MastersOffer:
     """What the nodes can clone, as they say now."""
 
     nodes: list[str]
@@ -64,7 +59,7 @@ class Offer:
         )
 
 
-def masters_offered(*, actor: Actor, nodes: Sequence[str] = ()) -> Offer:
+def masters_offered(*, actor: Actor, nodes: Sequence[str] = ()) -> MastersOffer:
     """The masters that every one of these nodes has; without nodes those that any enabled one has.
 
     A named node that does not answer cannot be said to have any: then nothing is offered, and it is named.
@@ -77,8 +72,8 @@ def masters_offered(*, actor: Actor, nodes: Sequence[str] = ()) -> Offer:
         if named
         else selectors.agents_enabled_for_disks()
     )
-    offer = Offer(nodes=[agent.id for agent in asked], named=bool(named))
-    limit = min(_PATIENCE, float(settings.IPXE.agent_timeout))
+    offer = MastersOffer(nodes=[agent.id for agent in asked], named=bool(named))
+    limit = patience()
     answers = ask_all(
         asked, lambda agent: NodeClient(agent, timeout=limit).masters(), limit
     )
@@ -93,7 +88,7 @@ def masters_offered(*, actor: Actor, nodes: Sequence[str] = ()) -> Offer:
     return offer
 
 
-def _compare(offer: Offer, there: dict[str, list[Master]]) -> None:
+def _compare(offer: MastersOffer, there: dict[str, list[Master]]) -> None:
     """Sort out who has what."""
     sizes: dict[str, int] = {}
     having: dict[str, set[str]] = {}

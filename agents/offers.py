@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from django.conf import settings
-
 from agents.intake_client import IntakeClient
 from agents.models import Agent
 from agents.nodes import words_of
@@ -14,13 +12,11 @@ from agents.protocol.answers import Capabilities, ImageFile, Master
 from agents.protocol.filenames import KIND_DISK, KIND_ISO
 from agents.scheduler import preference, unfit
 from agents.selectors import agents as all_agents
-from agents.together import ask_all
+from agents.together import ask_all, patience
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.said import said
 
-#: Seconds that people wait for a node before they are told without it.
-_PATIENCE = 4.0
 _DISABLED = said("is disabled")
 
 
@@ -52,7 +48,7 @@ class _Told:
 def offers(*, actor: Actor) -> list[Offer]:
     """What each node of the registry has, asked side by side; one that is gone says why in its own entry."""
     actor.require(VIEWER)
-    limit = min(_PATIENCE, float(settings.IPXE.agent_timeout))
+    limit = patience()
     nodes = list(all_agents())
     answers = ask_all(
         [agent for agent in nodes if agent.enabled],

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+from django.conf import settings
+
 from agents.calls import unreachable
 from agents.models import Agent
 from ipxeready.errors import ApplicationError
@@ -22,10 +24,17 @@ THREADS = 64
 PER_NODE = 4
 #: Seconds that a caller waits for its turn at a busy node.
 TURN = 1.0
+#: Seconds that people wait for a node before they are told without it.
+PATIENCE = 4.0
 
 _guard = threading.Lock()
 _pool: tuple[int, ThreadPoolExecutor] | None = None
 _turns: dict[tuple[str, str], threading.BoundedSemaphore] = {}
+
+
+def patience() -> float:
+    """Seconds for a quick question behind which people wait."""
+    return min(PATIENCE, float(settings.IPXE.agent_timeout))
 
 
 def _executor() -> ThreadPoolExecutor:

@@ -15,6 +15,7 @@ from agents.models import Agent
 from agents.pages.cards import card
 from agents.selectors import agents
 from agents.services import Load
+from agents.together import PATIENCE
 from audit.models import Operation
 from audit.selectors import operations
 from ipxeready.actors import Actor
@@ -25,8 +26,6 @@ from ipxeready.web.troubles import troubles
 from workers import selectors
 from workers.choices import State
 
-#: Seconds that the page waits for nodes when it is told to ask them.
-PATIENCE: Final = 4.0
 #: Answers that are younger (seconds) are not asked for again: many may look at once.
 YOUNG: Final = 3.0
 OPERATIONS: Final = 10

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from django.conf import settings
-
 from agents.client import NodeClient
 from agents.protocol.answers import Session
 from agents.selectors import agents
-from agents.together import ask_all
+from agents.together import ask_all, patience
 from ipxeready.errors import ApplicationError
 from workers.models import Cd, Disk
-
-#: Seconds that people wait for a node before they are told without it.
-_PATIENCE = 4.0
 
 
 def sessions_of(things: Sequence[Disk | Cd]) -> dict[str, list[Session]]:
@@ -26,7 +21,7 @@ def sessions_of(things: Sequence[Disk | Cd]) -> dict[str, list[Session]]:
     wanted = defaultdict(set)
     for thing in things:
         wanted[thing.agent].add(thing.iqn)
-    limit = min(_PATIENCE, float(settings.IPXE.agent_timeout))
+    limit = patience()
     answers = ask_all(
         [agent for agent in agents() if agent.id in wanted],
         lambda agent: NodeClient(agent, timeout=limit).targets(),

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from django.conf import settings
-
 from agents.intake_client import IntakeClient
 from agents.nodes import words_of
 from agents.protocol.answers import ImageFile, Session, Target
 from agents.selectors import agents as all_agents
-from agents.together import ask_all
+from agents.together import ask_all, patience
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError
 from workers import selectors
 from workers.models import Cd, Disk
-
-#: Seconds that people wait for a node before they are told without it.
-_PATIENCE = 4.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ def live_targets(*, actor: Actor, worker_id: str) -> dict[str, LiveTarget]:
 
 def targets_of(things: list[Disk | Cd]) -> dict[str, LiveTarget]:
     """These targets by IQN."""
-    limit = min(_PATIENCE, float(settings.IPXE.agent_timeout))
+    limit = patience()
     nodes = list(all_agents().filter(pk__in={thing.agent for thing in things}))
     answers = ask_all(
         nodes, lambda agent: IntakeClient(agent, timeout=limit).targets(), limit

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agents.masters import Offer, masters_offered
+from agents.masters import MastersOffer, masters_offered
 from agents.protocol.systems import DISK
 from agents.scheduler import check_named_node
 from agents.selectors import agent_get
@@ -43,7 +43,7 @@ class Plan:
     """What will happen, by worker; nothing of it may begin while there is a `problem`."""
 
     steps: list[Step] = field(default_factory=list)
-    offer: Offer | None = None
+    offer: MastersOffer | None = None
     problem: ApplicationError | None = None
 
     def number(self, fate: str) -> int:
@@ -126,7 +126,7 @@ def plan_disks(*, actor: Actor, spec: DiskSpec, chosen: Chosen) -> Plan:
 
 def _offer(
     actor: Actor, spec: DiskSpec, chosen: Chosen, present: Mapping[str, Disk]
-) -> tuple[Offer | None, ApplicationError | None]:
+) -> tuple[MastersOffer | None, ApplicationError | None]:
     """The masters of the nodes that are to clone, and why this one is not among them."""
     nodes = {node for name, node in chosen.items() if node and name not in present}
     try:

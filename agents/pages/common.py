@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin.utils import quote, unquote
 from django.forms import Form
@@ -24,8 +23,6 @@ from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page
 from ipxeready.web.words import refuse as refuse
 
-#: Seconds that a page waits for nodes.
-PATIENCE = 4.0
 #: Seconds that a form waits for its work; what takes longer is followed on its job's page.
 WORK_PATIENCE = 3.0
 #: Lines of one list on a page of questions; more are counted.
@@ -66,11 +63,6 @@ def trail(agent: Agent | None = None) -> list[tuple[str, str]]:
 def back_to(agent: Agent) -> HttpResponseRedirect:
     """To the node's page."""
     return HttpResponseRedirect(address(NODE, agent))
-
-
-def limit() -> float:
-    """Seconds for one quick question of a page."""
-    return min(PATIENCE, float(settings.IPXE.agent_timeout))
 
 
 def question(

@@ -23,7 +23,6 @@ from agents.formupload import NodeUploadHandler
 from agents.image_forms import ConvertForm, ImageDeleteForm, UploadForm
 from agents.models import Agent
 from agents.pages.common import (
-    PATIENCE,
     WORK_PATIENCE,
     address,
     find,
@@ -45,6 +44,7 @@ from agents.protocol.filenames import (
     passes,
 )
 from agents.services import owners_on
+from agents.together import PATIENCE
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, Actor
 from ipxeready.errors import ApplicationError, Invalid
 from ipxeready.jobs.services import Work, job_start, job_wait, refusal_of

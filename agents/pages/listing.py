@@ -17,10 +17,11 @@ from agents.filters import AgentFilter
 from agents.known import Known, known
 from agents.models import Agent
 from agents.pages.cards import STATES, Card, card
-from agents.pages.common import LIST, find, limit
+from agents.pages.common import LIST, find
 from agents.protocol.access import ACCESS
 from agents.protocol.systems import CD, DISK
 from agents.services import Load
+from agents.together import patience
 from ipxeready.actors import ADMINISTRATOR
 from ipxeready.errors import ApplicationError
 from ipxeready.web.actors import actor_of
@@ -68,7 +69,7 @@ def nodes(request: HttpRequest) -> HttpResponse:
     live = query.get("live") in ("1", "true")
     if live:
         asked = [each.agent for each in shown.object_list if each.agent.enabled]
-        health.agents_health(actor=actor_of(request), agents=asked, timeout=limit())
+        health.agents_health(actor=actor_of(request), agents=asked, timeout=patience())
         notes |= known(asked)
         shown.object_list = [
             card(each.agent, notes.get(each.agent.id), each.load)

@@ -9,7 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from agents import node_log, nodes
-from agents.pages.common import find, limit, moment, trail
+from agents.pages.common import find, moment, trail
+from agents.together import patience
 from ipxeready.errors import ApplicationError
 from ipxeready.web.actors import actor_of
 from ipxeready.web.pages import page
@@ -31,7 +32,11 @@ def log(request: HttpRequest, agent_id: str) -> HttpResponse:
     error = ""
     try:
         found = node_log.node_log(
-            actor=actor, agent_id=agent.id, before=before, limit=PAGE, timeout=limit()
+            actor=actor,
+            agent_id=agent.id,
+            before=before,
+            limit=PAGE,
+            timeout=patience(),
         )
     except ApplicationError as caught:
         error = in_words(nodes.words_of(caught))

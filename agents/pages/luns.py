@@ -24,7 +24,6 @@ from agents.pages.common import (
     back_to,
     find,
     followed,
-    limit,
     question,
     refuse,
     worker_address,
@@ -32,6 +31,7 @@ from agents.pages.common import (
 from agents.protocol.answers import Target
 from agents.protocol.systems import CD
 from agents.services import owners_on
+from agents.together import patience
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import job_start, job_wait
 from ipxeready.storage.iqn import join
@@ -50,7 +50,7 @@ def disk_add(request: HttpRequest, agent_id: str) -> HttpResponse:
     masters: list[str] = []
     try:
         able, masters, _isos = choices_of(
-            actor=actor, agent_id=agent.id, timeout=limit()
+            actor=actor, agent_id=agent.id, timeout=patience()
         )
         base = able["base_iqn"]
     except ApplicationError as error:
@@ -110,7 +110,7 @@ def cd_add(request: HttpRequest, agent_id: str) -> HttpResponse:
     base = settings.IPXE.iqn_base
     try:
         able, _masters, isos = choices_of(
-            actor=actor, agent_id=agent.id, timeout=limit()
+            actor=actor, agent_id=agent.id, timeout=patience()
         )
         base = able["base_iqn"]
         if not able["cd"]:
@@ -246,7 +246,7 @@ def _target(
     target = None
     try:
         target = target_of(
-            actor=actor_of(request), agent_id=agent.id, iqn=iqn, timeout=limit()
+            actor=actor_of(request), agent_id=agent.id, iqn=iqn, timeout=patience()
         )
     except ApplicationError as error:
         why, failed = in_words(nodes.words_of(error)), True

@@ -19,7 +19,6 @@ from agents.pages.common import (
     address,
     back_to,
     find,
-    limit,
     moment,
     question,
     trail,
@@ -27,6 +26,7 @@ from agents.pages.common import (
 )
 from agents.protocol.answers import Target
 from agents.protocol.systems import CD
+from agents.together import patience
 from ipxeready.actors import ADMINISTRATOR, OPERATOR
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.kinds import name_of
@@ -45,7 +45,9 @@ _SESSIONS = 5
 def node(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Asked when the page is opened, within one time limit for all of it; a node that is gone is said to be."""
     agent = find(agent_id)
-    found = node_overview(actor=actor_of(request), agent_id=agent.id, timeout=limit())
+    found = node_overview(
+        actor=actor_of(request), agent_id=agent.id, timeout=patience()
+    )
     load = services.loads().get(agent.id, services.Load())
     search = request.GET.get("search", "").strip()
     targets = [

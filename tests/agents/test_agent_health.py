@@ -98,7 +98,7 @@ def test_problems_stand_first_and_are_escaped(page: Callable[[], str]) -> None:
 def test_a_hung_node_costs_its_own_page_a_few_seconds_and_others_nothing(
     api: Any, node: RealNode, page: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.pages.common.PATIENCE", 0.5)
+    monkeypatch.setattr("agents.together.PATIENCE", 0.5)
     waits: list[float] = []
     real = together.wait
 

@@ -305,7 +305,7 @@ def test_others_do_not(
 def test_the_list_waits_for_nobody_unless_it_is_asked_to(
     login: Callable[[str], Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.pages.common.PATIENCE", 0.5)
+    monkeypatch.setattr("agents.together.PATIENCE", 0.5)
     client = login("viewer")
     with fakes.silent() as base_url, fakes.health_like() as well:
         agent_register(actor=SYSTEM, agent_id="hung", base_url=base_url)

@@ -29,6 +29,7 @@ from agents import nodes
 from agents.masters import masters_offered
 from agents.models import Agent
 from agents.selectors import agents
+from agents.together import PATIENCE
 from ipxeready.actors import OPERATOR
 from ipxeready.errors import ApplicationError, Invalid
 from ipxeready.index.selectors import records_digest
@@ -51,8 +52,6 @@ SIZES = (50, 100, 200, 500)
 _SIZE = 100
 #: Rows of one listing; the others are counted.
 LISTED = 500
-#: Seconds that people wait for nodes to say how they are.
-_PATIENCE = 4.0
 
 
 def urls() -> list[URLPattern]:
@@ -220,7 +219,7 @@ def _cards(
 
 def _told(registry: list[Agent]) -> dict[str, dict[str, Any]]:
     """How the nodes say they are: `ok`, and `words` about it."""
-    answers = nodes.live(registry, timeout=_PATIENCE)
+    answers = nodes.live(registry, timeout=PATIENCE)
     found: dict[str, dict[str, Any]] = {}
     for agent in registry:
         answer = answers[agent.id]

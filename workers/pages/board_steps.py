@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext as _n
 
-from agents.masters import Offer, masters_offered
+from agents.masters import MastersOffer, masters_offered
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.jobs.services import Work
@@ -373,7 +373,7 @@ def _refused_words(number: int) -> list[str]:
     return [text % {"n": number}]
 
 
-def offered(form: DisksForm, offer: Offer, chosen: str | None = None) -> None:
+def offered(form: DisksForm, offer: MastersOffer, chosen: str | None = None) -> None:
     """Let the form choose among what is offered; what was sent stays visible beside its refusal."""
     masters = dict(offer.masters)
     if chosen and chosen not in masters:
@@ -381,7 +381,7 @@ def offered(form: DisksForm, offer: Offer, chosen: str | None = None) -> None:
     form.offer(masters, "-")
 
 
-def offer_words(offer: Offer) -> list[str]:
+def offer_words(offer: MastersOffer) -> list[str]:
     """Why masters are missing from an offer."""
     found = [
         _t("node %(node)s does not say what masters it has: %(why)s")
