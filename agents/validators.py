@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from agents.protocol.access import ACCESS
 from ipxeready.errors import Invalid
+from ipxeready.given import one_of, shown
 from ipxeready.said import said
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -31,7 +32,7 @@ def check_agent_id(text: Any, field: str = "id") -> str:
             said(
                 "{text} must be 1 to 63 letters, digits, dots, hyphens or underscores, "
                 "beginning with a letter or digit",
-                text=_short(text),
+                text=shown(text),
             ),
             field=field,
         )
@@ -44,7 +45,7 @@ def check_base_url(text: Any, field: str = "base_url") -> str:
     rule = said(
         "{text} must be http://host:port or https://host:port of the node's agent, without "
         "user, password, query or fragment",
-        text=_short(text),
+        text=shown(text),
     )
     if any(char.isspace() or not char.isprintable() for char in value):
         raise Invalid(rule, field=field)
@@ -105,7 +106,7 @@ def check_iscsi_server(text: Any, field: str = "iscsi_server") -> str:
         raise Invalid(
             said(
                 "{text} must be a host name or an IP address without scheme, port and path",
-                text=_short(text),
+                text=shown(text),
             ),
             field=field,
         )
@@ -157,17 +158,7 @@ def check_sent_token(text: Any, field: str = "token") -> str:
 
 def check_access(value: Any, field: str = "access") -> str:
     """Who may log in to targets: off, acl or chap, lower-cased."""
-    mode = str(value).strip().lower()
-    if mode not in ACCESS:
-        raise Invalid(
-            said(
-                "{text} must be one of {choices}",
-                text=_short(value),
-                choices=", ".join(ACCESS),
-            ),
-            field=field,
-        )
-    return mode
+    return one_of(value, ACCESS, field)
 
 
 def variable_of(token: str) -> str | None:
@@ -188,7 +179,7 @@ def check_tags(value: Any, field: str = "tags") -> list[str]:
                 said(
                     "{text} must be 1 to 63 letters, digits, dots, colons, hyphens, plus signs "
                     "or underscores, beginning with a letter or digit",
-                    text=_short(entry),
+                    text=shown(entry),
                 ),
                 field=field,
             )
@@ -199,8 +190,3 @@ def check_tags(value: Any, field: str = "tags") -> list[str]:
             said("must have at most {most} words", most=MAX_TAGS), field=field
         )
     return tags
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else text[:97] + "..."

@@ -21,6 +21,7 @@ from agents.spread import interleaved, spread
 from agents.watched import create_disk
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NodeRefused
+from ipxeready.given import shown
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.index.writer import Transaction
 from ipxeready.jobs.watch import NOBODY, LeftOpen, Watch
@@ -53,7 +54,6 @@ from workers.disks import (
 from workers.ledger import disk_drop, record_get, record_put
 from workers.models import Disk, Worker
 from workers.settle import backing_of, mark, settle, still_at_it
-from workers.validators import shown
 
 #: Items that are reserved together: each is claimed by an open file meanwhile.
 CHUNK = 100

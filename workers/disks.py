@@ -31,6 +31,7 @@ from ipxeready.errors import (
     NotFound,
     Unavailable,
 )
+from ipxeready.given import shown
 from ipxeready.index import writing
 from ipxeready.index.writer import Transaction
 from ipxeready.jobs.watch import NOBODY, Watch
@@ -52,7 +53,7 @@ from workers.settle import (
     settle_disk,
     still_at_it,
 )
-from workers.validators import check_os, shown
+from workers.validators import check_os
 
 log = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.protocol.access import ACCESS
 from ipxeready.errors import Invalid
+from ipxeready.given import shown
 from ipxeready.said import said
 from ipxeready.storage.iqn import OSES
 from ipxeready.web.serializers import parse_boolean
 from workers.choices import State
 from workers.models import Binding, Disk, Worker
-from workers.validators import shown
 
 #: The value of `default_os` for workers that have none.
 NO_DEFAULT = "none"

@@ -8,6 +8,7 @@ from typing import Any
 
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError, Invalid
+from ipxeready.given import shown
 from ipxeready.index import ensure_fresh, writing
 from ipxeready.storage.hosts import HostsLine
 from ipxeready.storage.mac import normalize_mac
@@ -15,7 +16,7 @@ from workers.adapters import normalized
 from workers.dnsmasq import reload_after
 from workers.models import Binding, Worker
 from workers.services import checked_hostname, refuse_taken, removed
-from workers.validators import check_worker_id, shown
+from workers.validators import check_worker_id
 
 _FIELDS = ("worker_id", "mac", "hostname")
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from ipxeready.errors import Invalid
+from ipxeready.given import shown
 from ipxeready.said import said
-from workers.validators import shown
 
 #: More names in one command are a slip of the finger.
 MOST = 100_000

@@ -9,8 +9,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agents.serializers import FlagField, SizeField
+from ipxeready.given import shown
 from ipxeready.web.serializers import StrictSerializer
-from workers.validators import shown
 
 
 class PlainText(serializers.CharField):

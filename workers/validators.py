@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ipxeready.errors import Invalid
+from ipxeready.given import one_of, shown
 from ipxeready.said import said
 from ipxeready.storage.iqn import OSES
 from workers.choices import MENU_DEFAULTS
@@ -35,17 +36,7 @@ def check_worker_id(text: Any) -> str:
 
 def check_os(text: Any, field: str = "os") -> str:
     """A system's name, lower-cased."""
-    value = str(text).strip().lower()
-    if value not in OSES:
-        raise Invalid(
-            said(
-                "{text} must be one of {choices}",
-                text=shown(text),
-                choices=", ".join(OSES),
-            ),
-            field=field,
-        )
-    return value
+    return one_of(text, OSES, field)
 
 
 def check_arch(text: Any) -> str:
@@ -64,17 +55,7 @@ def check_arch(text: Any) -> str:
 
 def check_menu_default(text: Any, field: str = "menu_default") -> str:
     """A system's name or an item of menu.ipxe."""
-    value = str(text).strip().lower()
-    if value not in MENU_DEFAULTS:
-        raise Invalid(
-            said(
-                "{text} must be one of {choices}",
-                text=shown(text),
-                choices=", ".join(MENU_DEFAULTS),
-            ),
-            field=field,
-        )
-    return value
+    return one_of(text, MENU_DEFAULTS, field)
 
 
 def check_menu_timeout(value: Any, field: str = "menu_timeout") -> int:
@@ -92,9 +73,3 @@ def check_menu_timeout(value: Any, field: str = "menu_timeout") -> int:
             field=field,
         )
     return value
-
-
-def shown(value: Any) -> str:
-    """A value for an error message, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= 100 else text[:97] + "..."

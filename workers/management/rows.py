@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 from ipxeready.errors import Invalid
+from ipxeready.given import shown
 from ipxeready.shell import Usage
 from workers.imports import Row
 from workers.ranges import expand
-from workers.validators import shown
 
 _COLUMNS = ("worker_id", "mac", "hostname")
 _NEEDED = ("worker_id", "mac")
