@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -248,6 +248,14 @@ def _far(done: int, total: int | None, unit: str) -> str:
 
 def _plain(text: str) -> str:
     return text
+
+
+def add_json(parsers: Iterable[ArgumentParser]) -> None:
+    """`--json` behind each sub-command too; without it there, the one before it counts."""
+    for each in parsers:
+        each.add_argument(
+            "--json", action="store_true", default=SUPPRESS, help="result as JSON"
+        )
 
 
 def shell_actor() -> Actor:

@@ -76,6 +76,14 @@ def refuse_repeated(items: list[Item]) -> None:
         seen.add(item.worker_id)
 
 
+@dataclass
+class Changed:
+    """Which workers were changed, and why others were not, in the order given."""
+
+    succeeded: list[str] = field(default_factory=list)
+    failed: list[tuple[str, ApplicationError]] = field(default_factory=list)
+
+
 def left_alone(watch: Watch) -> ApplicationError | None:
     """Why nothing more of a batch is begun: it was cancelled, or the service is ending."""
     if watch.cancelled():

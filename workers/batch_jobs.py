@@ -14,9 +14,9 @@ from ipxeready.actors import OPERATOR, Actor
 from ipxeready.jobs.services import Work
 from ipxeready.jobs.watch import Watch
 from workers.access_set import worker_access_set
-from workers.batch_items import answered, check_number, words_for
-from workers.boots import BootsSet, workers_boot_set
-from workers.changing import Changed, disk_reset, disks_change
+from workers.batch_items import Changed, answered, check_number, words_for
+from workers.boots import workers_boot_set
+from workers.changing import disk_reset, disks_change
 from workers.validators import check_os
 
 BOOTS = "worker.boot.batch"
@@ -91,7 +91,7 @@ def _each(
     return do
 
 
-def _answer(done: BootsSet | Changed) -> dict[str, list[dict[str, Any]]]:
+def _answer(done: Changed) -> dict[str, list[dict[str, Any]]]:
     return {
         "succeeded": [{"worker_id": name} for name in done.succeeded],
         "failed": [

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ipxeready.actors import OPERATOR, Actor
 from ipxeready.errors import ApplicationError
 from ipxeready.index import writing
 from ipxeready.jobs.watch import NOBODY, Watch
-from workers.batch_items import left_alone
+from workers.batch_items import Changed, left_alone
 from workers.services import UNSET, worker_boot_set
 
 #: Workers in one write: others get their turn in between.
 _PART = 100
-
-
-@dataclass
-class BootsSet:
-    """Which workers were set, and why others were not, in the order given."""
-
-    succeeded: list[str] = field(default_factory=list)
-    failed: list[tuple[str, ApplicationError]] = field(default_factory=list)
 
 
 def workers_boot_set(
@@ -34,10 +25,10 @@ def workers_boot_set(
     menu_timeout: Any = UNSET,
     progress: Callable[[int, int], None] | None = None,
     watch: Watch = NOBODY,
-) -> BootsSet:
+) -> Changed:
     """`worker_boot_set` for each worker; one that is refused does not hold up the others."""
     actor.require(OPERATOR)
-    done = BootsSet()
+    done = Changed()
     for start in range(0, len(worker_ids), _PART):
         part = worker_ids[start : start + _PART]
         if (left := left_alone(watch)) is not None:

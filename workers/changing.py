@@ -16,14 +16,14 @@ from agents.selectors import agent_get
 from agents.watched import reset_disk
 from audit.services import record_quietly
 from ipxeready.actors import OPERATOR, Actor
-from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
+from ipxeready.errors import ApplicationError, Conflict, Invalid
 from ipxeready.index import writing
 from ipxeready.jobs.watch import NOBODY, Watch
 from ipxeready.said import said
 from ipxeready.storage.inflight import claim
 from ipxeready.storage.sizes import parse_size
 from workers import selectors
-from workers.batch_items import left_alone
+from workers.batch_items import Changed, left_alone
 from workers.choices import DiskType
 from workers.ledger import disk_change
 from workers.models import Disk
@@ -91,15 +91,7 @@ def reset_check(*, actor: Actor, worker_id: str, os: str, master: str | None) ->
     actor.require(OPERATOR)
     worker = selectors.worker_get(worker_id)
     system = check_os(os)
-    disk = selectors.disk_of(worker.worker_id, system)
-    if disk is None:
-        raise NotFound(
-            said(
-                "worker {worker_id} has no {os} disk",
-                worker_id=worker.worker_id,
-                os=system,
-            )
-        )
+    disk = selectors.disk_get(worker.worker_id, system)
     if master is not None:
         check_master(master)
     elif disk.source.get("type") != DiskType.MASTER:
@@ -114,14 +106,6 @@ def reset_check(*, actor: Actor, worker_id: str, os: str, master: str | None) ->
             field="master",
         )
     return disk
-
-
-@dataclass
-class Changed:
-    """Which workers' disks were changed, and why others were not, in the order given."""
-
-    succeeded: list[str] = field(default_factory=list)
-    failed: list[tuple[str, ApplicationError]] = field(default_factory=list)
 
 
 def disks_change(
@@ -158,15 +142,7 @@ def _changing(
     worker = selectors.worker_get(worker_id)
     system = check_os(os)
     with claim(settings.IPXE_LAYOUT.run, mark(worker.worker_id, system)) as mine:
-        disk = selectors.disk_of(worker.worker_id, system)
-        if disk is None:
-            raise NotFound(
-                said(
-                    "worker {worker_id} has no {os} disk",
-                    worker_id=worker.worker_id,
-                    os=system,
-                )
-            )
+        disk = selectors.disk_get(worker.worker_id, system)
         if not mine or disk.status:
             raise Conflict(
                 said(

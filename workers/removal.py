@@ -62,15 +62,7 @@ def disk_delete(
     system = check_os(os)
     with ExitStack() as stack:
         _claim(stack, worker.worker_id, system)
-        disk = selectors.disk_of(worker.worker_id, system)
-        if disk is None:
-            raise NotFound(
-                said(
-                    "worker {worker_id} has no {os} disk",
-                    worker_id=worker.worker_id,
-                    os=system,
-                )
-            )
+        disk = selectors.disk_get(worker.worker_id, system)
         refuse_in_use([disk], removal)
         with writing(actor=actor, op="worker.disk.delete") as tx:
             disk_change(tx, worker.worker_id, system, status=DELETING)

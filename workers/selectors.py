@@ -116,6 +116,16 @@ def disk_of(worker_id: str, os: str) -> Disk | None:
     return Disk.objects.filter(worker_id=worker_id, os=os).first()
 
 
+def disk_get(worker_id: str, os: str) -> Disk:
+    """The same; NotFound when there is none."""
+    disk = disk_of(worker_id, os)
+    if disk is None:
+        raise NotFound(
+            said("worker {worker_id} has no {os} disk", worker_id=worker_id, os=os)
+        )
+    return disk
+
+
 def cd_of(worker_id: str) -> Cd | None:
     """The worker's install CD."""
     return _cds.first(worker_id)

@@ -1,12 +1,33 @@
-"""How a command tells what it changed on many workers."""
+"""How a command changes the disks of many workers, and tells what it changed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ipxeready.shell import ShellCommand, failure, words
-from workers.changing import Changed
+from workers.batch_items import Changed
+from workers.changing import disks_change
+from workers.management.selection import selected
 
 
-def told(command: ShellCommand, done: Changed, past: str) -> None:
+def change_disks(
+    command: ShellCommand,
+    options: dict[str, Any],
+    change: Callable[[str], object],
+    *,
+    doing: str,
+    past: str,
+) -> None:
+    """`change` for each selected worker behind a bar, and what came of it."""
+    ids = [worker.worker_id for worker in selected(options)]
+    with command.progress(doing) as bar:
+        bar(0, len(ids))
+        done = disks_change(ids, change, progress=bar)
+    told(command, done, past, "disks")
+
+
+def told(command: ShellCommand, done: Changed, past: str, what: str) -> None:
     """The answer, a line for each failure, and the exit code."""
     command.emit(
         {
@@ -20,4 +41,4 @@ def told(command: ShellCommand, done: Changed, past: str) -> None:
     for name, error in done.failed:
         command.warn(f"{name}: {words(error)}")
     command.say(f"{len(done.succeeded)} {past}")
-    command.finish(done=len(done.succeeded), failed=len(done.failed), what="disks")
+    command.finish(done=len(done.succeeded), failed=len(done.failed), what=what)

@@ -6,8 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _t
 
 from agents.offers import offers
-from ipxeready.errors import ApplicationError, NotFound
-from ipxeready.said import said
+from ipxeready.errors import ApplicationError
 from ipxeready.storage.sizes import format_size
 from ipxeready.web.actors import actor_of
 from workers import changing, jobs, selectors, services
@@ -22,11 +21,7 @@ from workers.removal import Removal, disk_delete
 
 def _disk(worker_id: str, os: str) -> tuple[Worker, Disk]:
     worker = selectors.worker_get(worker_id)
-    disk = selectors.disk_of(worker.pk, os)
-    if disk is None:
-        raise NotFound(
-            said("worker {worker_id} has no {os} disk", worker_id=worker.pk, os=os)
-        )
+    disk = selectors.disk_get(worker.pk, os)
     return worker, disk
 
 

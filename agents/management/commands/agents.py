@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction
+from argparse import ArgumentParser, BooleanOptionalAction
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from agents.models import Agent
 from agents.protocol.access import ACCESS
 from agents.serializers import agent_shown
 from ipxeready.errors import ApplicationError
-from ipxeready.shell import ShellCommand, Usage, failure, shell_actor
+from ipxeready.shell import ShellCommand, Usage, add_json, failure, shell_actor
 
 _HEADS = ("node", "address", "iscsi server", "role", "tags", "enabled", "access")
 
@@ -52,10 +52,7 @@ class Command(ShellCommand):
             commands.add_parser(name, help=text).add_argument(
                 "ids", nargs="+", metavar="ID"
             )
-        for each in commands.choices.values():
-            each.add_argument(
-                "--json", action="store_true", default=SUPPRESS, help="result as JSON"
-            )
+        add_json(commands.choices.values())
 
     def run(self, options: dict[str, Any]) -> None:
         """Call the service."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from argparse import SUPPRESS, ArgumentParser
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,7 +14,7 @@ from agents.protocol.filenames import check_sha256
 from ipxeready.actors import Actor
 from ipxeready.errors import ApplicationError, Conflict
 from ipxeready.jobs.services import job_run
-from ipxeready.shell import Progress, ShellCommand, Usage, shell_actor
+from ipxeready.shell import Progress, ShellCommand, Usage, add_json, shell_actor
 from ipxeready.storage.jobs import BYTES
 from ipxeready.storage.sizes import format_size
 
@@ -68,10 +68,7 @@ class Command(ShellCommand):
             "--master", action="store_true", help="masters among them go too"
         )
         delete.add_argument("--yes", action="store_true", help="do not ask")
-        for each in commands.choices.values():
-            each.add_argument(
-                "--json", action="store_true", default=SUPPRESS, help="result as JSON"
-            )
+        add_json(commands.choices.values())
 
     def run(self, options: dict[str, Any]) -> None:
         """Call the service."""

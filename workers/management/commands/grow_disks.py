@@ -8,9 +8,9 @@ from typing import Any
 from ipxeready.errors import Invalid
 from ipxeready.shell import ShellCommand, Usage, shell_actor, words
 from ipxeready.storage.sizes import parse_size
-from workers.changing import disk_grow, disks_change
-from workers.management.changes import told
-from workers.management.selection import add_selection, selected
+from workers.changing import disk_grow
+from workers.management.changes import change_disks
+from workers.management.selection import add_selection
 from workers.validators import check_os
 
 
@@ -37,14 +37,12 @@ class Command(ShellCommand):
         except Invalid as error:
             raise Usage(words(error)) from None
         actor = shell_actor()
-        ids = [worker.worker_id for worker in selected(options)]
-        with self.progress("growing") as bar:
-            bar(0, len(ids))
-            done = disks_change(
-                ids,
-                lambda worker_id: disk_grow(
-                    actor=actor, worker_id=worker_id, os=system, size=size
-                ),
-                progress=bar,
-            )
-        told(self, done, "grown")
+        change_disks(
+            self,
+            options,
+            lambda worker_id: disk_grow(
+                actor=actor, worker_id=worker_id, os=system, size=size
+            ),
+            doing="growing",
+            past="grown",
+        )

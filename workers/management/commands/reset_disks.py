@@ -8,9 +8,9 @@ from typing import Any
 from agents.protocol.filenames import check_master
 from ipxeready.errors import Invalid
 from ipxeready.shell import ShellCommand, Usage, shell_actor, words
-from workers.changing import disk_reset, disks_change
-from workers.management.changes import told
-from workers.management.selection import add_selection, selected
+from workers.changing import disk_reset
+from workers.management.changes import change_disks
+from workers.management.selection import add_selection
 from workers.validators import check_os
 
 
@@ -42,14 +42,12 @@ class Command(ShellCommand):
         except Invalid as error:
             raise Usage(words(error)) from None
         actor = shell_actor()
-        ids = [worker.worker_id for worker in selected(options)]
-        with self.progress("resetting") as bar:
-            bar(0, len(ids))
-            done = disks_change(
-                ids,
-                lambda worker_id: disk_reset(
-                    actor=actor, worker_id=worker_id, os=system, master=master
-                ),
-                progress=bar,
-            )
-        told(self, done, "reset")
+        change_disks(
+            self,
+            options,
+            lambda worker_id: disk_reset(
+                actor=actor, worker_id=worker_id, os=system, master=master
+            ),
+            doing="resetting",
+            past="reset",
+        )

@@ -6,8 +6,9 @@ from argparse import ArgumentParser
 from typing import Any
 
 from ipxeready.errors import Invalid
-from ipxeready.shell import ShellCommand, Usage, failure, shell_actor, words
+from ipxeready.shell import ShellCommand, Usage, shell_actor, words
 from workers.boots import workers_boot_set
+from workers.management.changes import told
 from workers.management.selection import add_selection, selected
 from workers.validators import check_menu_default, check_menu_timeout, check_os
 
@@ -54,19 +55,7 @@ class Command(ShellCommand):
             done = workers_boot_set(
                 actor=shell_actor(), worker_ids=ids, progress=bar, **values
             )
-        self.emit(
-            {
-                "succeeded": [{"worker_id": name} for name in done.succeeded],
-                "failed": [
-                    {"worker_id": name, "error": failure(error)}
-                    for name, error in done.failed
-                ],
-            }
-        )
-        for name, error in done.failed:
-            self.warn(f"{name}: {words(error)}")
-        self.say(f"{len(done.succeeded)} set")
-        self.finish(done=len(done.succeeded), failed=len(done.failed), what="workers")
+        told(self, done, "set", "workers")
 
     @staticmethod
     def _values(options: dict[str, Any]) -> dict[str, Any]:

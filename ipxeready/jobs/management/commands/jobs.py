@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import time
-from argparse import SUPPRESS, ArgumentParser
+from argparse import ArgumentParser
 from typing import Any
 
 from ipxeready.jobs import selectors, services
-from ipxeready.shell import Partly, Refused, ShellCommand, one_line, shell_actor
+from ipxeready.shell import (
+    Partly,
+    Refused,
+    ShellCommand,
+    add_json,
+    one_line,
+    shell_actor,
+)
 from ipxeready.storage.jobs import BYTES, DONE, ENDED, STATES, Job
 from ipxeready.storage.sizes import format_size
 
@@ -36,10 +43,7 @@ class Command(ShellCommand):
             ("follow", "wait for the end of a job, with a bar"),
         ):
             commands.add_parser(name, help=text).add_argument("id", metavar="ID")
-        for each in commands.choices.values():
-            each.add_argument(
-                "--json", action="store_true", default=SUPPRESS, help="result as JSON"
-            )
+        add_json(commands.choices.values())
 
     def run(self, options: dict[str, Any]) -> None:
         """Call the service."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentParser
+from argparse import ArgumentParser
 from typing import Any
 
 from ipxeready.actors import ROLES
-from ipxeready.shell import ShellCommand, shell_actor
+from ipxeready.shell import ShellCommand, add_json, shell_actor
 from ipxeready.users import selectors, tokens
 from ipxeready.users.serializers import token_shown
 
@@ -36,10 +36,7 @@ class Command(ShellCommand):
         )
         revoke = commands.add_parser("revoke", help="make tokens worthless at once")
         revoke.add_argument("ids", nargs="+", metavar="ID")
-        for each in commands.choices.values():
-            each.add_argument(
-                "--json", action="store_true", default=SUPPRESS, help="result as JSON"
-            )
+        add_json(commands.choices.values())
 
     def run(self, options: dict[str, Any]) -> None:
         """Call the service."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import getpass
 import sys
-from argparse import SUPPRESS, ArgumentParser
+from argparse import ArgumentParser
 from typing import Any
 
 from ipxeready.actors import ROLES
-from ipxeready.shell import Refused, ShellCommand, shell_actor
+from ipxeready.shell import Refused, ShellCommand, add_json, shell_actor
 from ipxeready.users import selectors, services
 from ipxeready.users.models import Operator
 from ipxeready.users.serializers import user_shown
@@ -52,10 +52,7 @@ class Command(ShellCommand):
             default="",
             help="only failures from there; with a person, this address is trusted from now on",
         )
-        for each in commands.choices.values():
-            each.add_argument(
-                "--json", action="store_true", default=SUPPRESS, help="result as JSON"
-            )
+        add_json(commands.choices.values())
 
     def run(self, options: dict[str, Any]) -> None:
         """Call the service."""
