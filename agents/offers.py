@@ -10,14 +10,12 @@ from agents.models import Agent
 from agents.nodes import words_of
 from agents.protocol.answers import Capabilities, ImageFile, Master
 from agents.protocol.filenames import KIND_DISK, KIND_ISO
-from agents.scheduler import preference, unfit
+from agents.protocol.systems import CD, DISK
+from agents.scheduler import closed, no_drive, preference, unfit
 from agents.selectors import agents as all_agents
 from agents.together import ask_all, patience
 from ipxeready.actors import VIEWER, Actor
 from ipxeready.errors import ApplicationError
-from ipxeready.said import said
-
-_DISABLED = said("is disabled")
 
 
 @dataclass(frozen=True)
@@ -84,25 +82,17 @@ def _ask(agent: Agent, limit: float) -> _Told:
 
 
 def _offer(agent: Agent, told: _Told | ApplicationError | None) -> Offer:
+    no_disk, no_cd = closed(agent, DISK), closed(agent, CD)
     if told is None:
-        return Offer(agent.id, no_disk=_DISABLED, no_cd=_DISABLED)
+        return Offer(agent.id, no_disk=no_disk, no_cd=no_cd)
     if isinstance(told, ApplicationError):
         words = words_of(told)
         return Offer(agent.id, no_disk=words, no_cd=words, silent=True)
     found = told.capabilities
-    no_cd = ""
-    if not agent.role_cd:
-        no_cd = said("takes no install CDs (role.cd is false)")
-    elif not found["cd"]:
-        no_cd = said(
-            "has no CD drive (its backend is {backend})", backend=found["backend"]
-        )
     return Offer(
         agent.id,
-        no_disk=unfit(found)
-        if agent.role_disk
-        else said("takes no disks (role.disk is false)"),
-        no_cd=no_cd,
+        no_disk=no_disk or unfit(found),
+        no_cd=no_cd or no_drive(found),
         free=found["free_bytes"],
         total=found["total_bytes"],
         reflink=found["reflink"],

@@ -138,16 +138,30 @@ def _full(found: Capabilities) -> str:
     return ""
 
 
+def closed(agent: Agent, role: str) -> str:
+    """Why a node gets no disk or CD (its role), by the registry alone; empty when it may."""
+    if not agent.enabled:
+        return said("is disabled")
+    if role == DISK:
+        return "" if agent.role_disk else said("takes no disks (role.disk is false)")
+    return "" if agent.role_cd else said("takes no install CDs (role.cd is false)")
+
+
+def no_drive(found: Capabilities) -> str:
+    """Why a node that answers can take no install CD; empty when it can."""
+    if found["cd"]:
+        return ""
+    return said("has no CD drive (its backend is {backend})", backend=found["backend"])
+
+
 def _fitting(
     nodes: list[Agent], need_bytes: int | None, master: str | None
 ) -> dict[str, float]:
     """How many whole disks fit now, by node that can take one at all."""
     passed: dict[str, str] = {}
     for agent in nodes:
-        if not agent.enabled:
-            passed[agent.id] = said("is disabled")
-        elif not agent.role_disk:
-            passed[agent.id] = said("takes no disks (role.disk is false)")
+        if words := closed(agent, DISK):
+            passed[agent.id] = words
     asking = [agent for agent in nodes if agent.id not in passed]
     answers = ask_all(
         asking,
@@ -182,10 +196,8 @@ def cd_nodes(
     """
     passed: dict[str, str] = {}
     for agent in nodes:
-        if not agent.enabled:
-            passed[agent.id] = said("is disabled")
-        elif not agent.role_cd:
-            passed[agent.id] = said("takes no install CDs (role.cd is false)")
+        if words := closed(agent, CD):
+            passed[agent.id] = words
     asking = [agent for agent in nodes if agent.id not in passed]
     answers = ask_all(
         asking,
@@ -199,10 +211,8 @@ def cd_nodes(
         if isinstance(answer, ApplicationError):
             unreached = True
             passed[agent.id] = _unusable(answer)
-        elif not answer["cd"]:
-            passed[agent.id] = said(
-                "has no CD drive (its backend is {backend})", backend=answer["backend"]
-            )
+        elif words := no_drive(answer):
+            passed[agent.id] = words
         else:
             able.append(agent)
     able.sort(key=lambda agent: (agent.id not in own_nodes, agent.id))
