@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -35,32 +35,21 @@ def before(
     """At most `limit` wanted entries with ids between `above` and `below`, newest first; gives up after `patience` seconds."""
     path = settings.IPXE_LAYOUT.operations
     until = time.monotonic() + patience
-    may_match = wanted.sieve()
-    rows: list[Operation] = []
     try:
         end = jsonl.first_where(path, lambda data: _at_least(data, below))
         if wanted.to_time:
             late = wanted.to_time + _DISORDER
             end = min(end, jsonl.first_where(path, lambda data: _since(data, late)))
-        for count, raw in enumerate(jsonl.backwards(path, end), 1):
-            # Every so often: where it stands is only known from a line that is read.
-            looked = count % _EVERY == 0
-            if not looked and not may_match(raw):
-                continue
-            number, data = entry_of(raw)
-            if number is None or number >= below:
-                continue
-            if number <= above or _too_early(data, wanted):
-                break
-            if wanted.matches(data) and (row := _row(number, data)):
-                rows.append(row)
-                if len(rows) == limit:
-                    break
-            if looked and time.monotonic() > until:
-                return Piece(rows, number)
+        return _picked(
+            jsonl.backwards(path, end),
+            wanted,
+            limit=limit,
+            until=until,
+            ahead=lambda number: number >= below,
+            past=lambda number, data: number <= above or _too_early(data, wanted),
+        )
     except FileNotFoundError:
-        pass
-    return Piece(rows)
+        return Piece([])
 
 
 def after(
@@ -69,28 +58,48 @@ def after(
     """The same, oldest first."""
     path = settings.IPXE_LAYOUT.operations
     until = time.monotonic() + patience
-    may_match = wanted.sieve()
-    rows: list[Operation] = []
     try:
         start = jsonl.first_where(path, lambda data: _at_least(data, above + 1))
-        end = path.stat().st_size
-        for count, raw in enumerate(jsonl.forwards(path, start, end), 1):
-            looked = count % _EVERY == 0
-            if not looked and not may_match(raw):
-                continue
-            number, data = entry_of(raw)
-            if number is None or number <= above:
-                continue
-            if number >= below or _too_late(data, wanted):
-                break
-            if wanted.matches(data) and (row := _row(number, data)):
-                rows.append(row)
-                if len(rows) == limit:
-                    break
-            if looked and time.monotonic() > until:
-                return Piece(rows, number)
+        return _picked(
+            jsonl.forwards(path, start, path.stat().st_size),
+            wanted,
+            limit=limit,
+            until=until,
+            ahead=lambda number: number <= above,
+            past=lambda number, data: number >= below or _too_late(data, wanted),
+        )
     except FileNotFoundError:
-        pass
+        return Piece([])
+
+
+def _picked(
+    lines: Iterator[bytes],
+    wanted: Wanted,
+    *,
+    limit: int,
+    until: float,
+    ahead: Callable[[int], bool],
+    past: Callable[[int, dict[str, Any]], bool],
+) -> Piece:
+    """What is wanted of these lines: none that is still `ahead` of the range, and no line after one that is `past` it."""
+    may_match = wanted.sieve()
+    rows: list[Operation] = []
+    for count, raw in enumerate(lines, 1):
+        # Every so often: where it stands is only known from a line that is read.
+        looked = count % _EVERY == 0
+        if not looked and not may_match(raw):
+            continue
+        number, data = entry_of(raw)
+        if number is None or ahead(number):
+            continue
+        if past(number, data):
+            break
+        if wanted.matches(data) and (row := _row(number, data)):
+            rows.append(row)
+            if len(rows) == limit:
+                break
+        if looked and time.monotonic() > until:
+            return Piece(rows, number)
     return Piece(rows)
 
 
