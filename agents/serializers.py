@@ -25,18 +25,25 @@ class RoleSerializer(StrictSerializer):
     cd = FlagField(required=False)
 
 
+class TokenField(serializers.CharField):
+    """A node's token: taken, never given."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(
+            allow_blank=True,
+            allow_null=True,
+            max_length=4096,
+            write_only=True,
+            style={"input_type": "password"},
+            **more,
+        )
+
+
 class AgentChangeSerializer(StrictSerializer):
     """What of a node can be changed; an empty token keeps the old one."""
 
     base_url = serializers.CharField(required=False, max_length=1024)
-    token = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        allow_null=True,
-        max_length=4096,
-        write_only=True,
-        style={"input_type": "password"},
-    )
+    token = TokenField(required=False)
     iscsi_server = serializers.CharField(
         required=False, allow_blank=True, max_length=255
     )
@@ -59,14 +66,7 @@ class ProbeSerializer(StrictSerializer):
     """An address to look at, with a token or the id of the node whose token to use."""
 
     base_url = serializers.CharField(max_length=1024)
-    token = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        allow_null=True,
-        max_length=4096,
-        write_only=True,
-        style={"input_type": "password"},
-    )
+    token = TokenField(required=False)
     agent_id = serializers.CharField(
         required=False, allow_blank=True, allow_null=True, max_length=63
     )

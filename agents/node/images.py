@@ -137,12 +137,9 @@ class Images(JudgedFolder):
 
     def check_room(self, name: str, needed: int) -> None:
         """NoRoom unless `needed` bytes fit beside the reserve and what copies under way will still take."""
-        free, total = self.room()
-        reserve = reserve_of(total)
+        room = self.room()
         with self._guard:
-            free -= sum(max(left, 0) for left in self._coming.values())
-        if needed > free - reserve:
-            raise NoRoom.of(name, needed=needed, free=free, reserve=reserve)
+            self._check_left(name, needed, room)
 
     def delete(self, name: str, identity: tuple[int, int]) -> None:
         """Remove `name` if it still is that very file; done already is fine."""
@@ -299,13 +296,18 @@ class Images(JudgedFolder):
 
     def _claim(self, part_name: str, name: str, needed: int) -> None:
         """Set room aside for a full copy, beside what other copies still need, or NoRoom."""
-        free, total = self.room()
-        reserve = reserve_of(total)
+        room = self.room()
         with self._guard:
-            free -= sum(max(left, 0) for left in self._coming.values())
-            if needed > free - reserve:
-                raise NoRoom.of(name, needed=needed, free=free, reserve=reserve)
+            self._check_left(name, needed, room)
             self._coming[part_name] = needed
+
+    def _check_left(self, name: str, needed: int, room: tuple[int, int]) -> None:
+        """What `check_room` says of a room that was measured; the caller holds the guard."""
+        free, total = room
+        reserve = reserve_of(total)
+        free -= sum(max(left, 0) for left in self._coming.values())
+        if needed > free - reserve:
+            raise NoRoom.of(name, needed=needed, free=free, reserve=reserve)
 
     def _make(
         self, name: str, fill: Callable[[int, str], Filled], *, needed: int
