@@ -38,6 +38,54 @@ class _Form(forms.Form):
             field.label = capfirst(field.label)
 
 
+def access_choice(*, required: bool) -> forms.ChoiceField:
+    """Who may log in; where it need not be said, also what the node of each target says."""
+    as_node = [] if required else [("", _("as the node of each target says"))]
+    return forms.ChoiceField(
+        label=_("access"), required=required, choices=[*as_node, *AccessMode.choices]
+    )
+
+
+def although_connected() -> forms.BooleanField:
+    """Access that is set whoever is connected."""
+    return forms.BooleanField(
+        label=_(
+            "also where a connected machine could not come back after a break (it is not cut off now)"
+        ),
+        required=False,
+    )
+
+
+def files_too() -> forms.BooleanField:
+    """A deletion with the images."""
+    return forms.BooleanField(
+        label=_("delete the image files too (they cannot be brought back)"),
+        required=False,
+    )
+
+
+def missing_target() -> forms.BooleanField:
+    """A deletion of what is gone already."""
+    return forms.BooleanField(
+        label=_("go on where a target is missing on its node"), required=False
+    )
+
+
+def cutting_off() -> forms.BooleanField:
+    """A deletion of what is in use."""
+    return forms.BooleanField(
+        label=_("cut off machines that are connected (they lose their disk at once)"),
+        required=False,
+    )
+
+
+def forgetting() -> forms.BooleanField:
+    """A deletion that need not reach the node."""
+    return forms.BooleanField(
+        label=_("take it off the ledger where its node does not answer"), required=False
+    )
+
+
 class _Groups(forms.Select):
     """A choice in groups; a group without choices says why in its words and cannot be chosen from."""
 
@@ -244,60 +292,31 @@ class CdForm(_Form):
 class AccessForm(_Form):
     """Who may log in to a worker's targets."""
 
-    access = forms.ChoiceField(
-        label=_("access"),
-        required=False,
-        choices=[("", _("as the node of each target says")), *AccessMode.choices],
-    )
+    access = access_choice(required=False)
     rotate = forms.BooleanField(
         label=_("make a new secret and send it to the nodes"), required=False
     )
-    force = forms.BooleanField(
-        label=_(
-            "also where a connected machine could not come back after a break (it is not cut off now)"
-        ),
-        required=False,
-    )
+    force = although_connected()
 
 
 class NodeAccessForm(_Form):
     """Who may log in to the targets of a node."""
 
-    access = forms.ChoiceField(label=_("access"), choices=AccessMode.choices)
-    force = forms.BooleanField(
-        label=_(
-            "also where a connected machine could not come back after a break (it is not cut off now)"
-        ),
-        required=False,
-    )
+    access = access_choice(required=True)
+    force = although_connected()
 
 
 class CdRemovalForm(_Form):
     """How to detach a CD."""
 
-    force = forms.BooleanField(
-        label=_("cut off machines that are connected (they lose their disk at once)"),
-        required=False,
-    )
-    forget = forms.BooleanField(
-        label=_("take it off the ledger where its node does not answer"), required=False
-    )
+    force = cutting_off()
+    forget = forgetting()
 
 
 class RemovalForm(_Form):
     """How to delete."""
 
-    delete_file = forms.BooleanField(
-        label=_("delete the image files too (they cannot be brought back)"),
-        required=False,
-    )
-    ignore_missing_target = forms.BooleanField(
-        label=_("go on where a target is missing on its node"), required=False
-    )
-    force = forms.BooleanField(
-        label=_("cut off machines that are connected (they lose their disk at once)"),
-        required=False,
-    )
-    forget = forms.BooleanField(
-        label=_("take it off the ledger where its node does not answer"), required=False
-    )
+    delete_file = files_too()
+    ignore_missing_target = missing_target()
+    force = cutting_off()
+    forget = forgetting()

@@ -9,12 +9,19 @@ from django import forms
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from agents.choices import AccessMode
 from ipxeready.storage.iqn import OSES
 from ipxeready.storage.sizes import format_size
 from ipxeready.web.forms import WholeNumberField
 from ipxeready.web.text import cut, visible
 from workers.choices import MENU_DEFAULTS, DiskType, State
+from workers.forms import (
+    access_choice,
+    although_connected,
+    cutting_off,
+    files_too,
+    forgetting,
+    missing_target,
+)
 
 #: Leaves a value as it is.
 KEEP = "keep"
@@ -159,36 +166,17 @@ class ResetsForm(_Form):
 class AccessesForm(_Form):
     """Who may log in to the targets of the chosen."""
 
-    access = forms.ChoiceField(
-        label=_("access"),
-        required=False,
-        choices=[("", _("as the node of each target says")), *AccessMode.choices],
-    )
-    force = forms.BooleanField(
-        label=_(
-            "also where a connected machine could not come back after a break (it is not cut off now)"
-        ),
-        required=False,
-    )
+    access = access_choice(required=False)
+    force = although_connected()
 
 
 class RemovalsForm(_Form):
     """How the chosen are deleted."""
 
-    delete_disk = forms.BooleanField(
-        label=_("delete the image files too (they cannot be brought back)"),
-        required=False,
-    )
-    ignore_missing_target = forms.BooleanField(
-        label=_("go on where a target is missing on its node"), required=False
-    )
-    force = forms.BooleanField(
-        label=_("cut off machines that are connected (they lose their disk at once)"),
-        required=False,
-    )
-    forget = forms.BooleanField(
-        label=_("take it off the ledger where its node does not answer"), required=False
-    )
+    delete_disk = files_too()
+    ignore_missing_target = missing_target()
+    force = cutting_off()
+    forget = forgetting()
 
 
 def label(name: str) -> str:
