@@ -16,7 +16,7 @@ from ipxeready.index import writing
 from ipxeready.index.models import IndexedRecord
 from ipxeready.index.writer import Transaction
 from ipxeready.said import said
-from ipxeready.storage.broken import FileBroken, RecordBroken
+from ipxeready.storage.broken import FileBroken, RecordBroken, unbroken
 from ipxeready.storage.watched import Watched
 from ipxeready.storage.yamlrecords import YamlText
 from workers.chapfile import NAME, NEXT, ChapSecretsSource, SecretText, chap_from
@@ -95,17 +95,8 @@ def has_secret(worker_id: str) -> bool:
 
 
 def _checked(worker_id: str, record: dict[str, str]) -> Chap:
-    try:
+    with unbroken(settings.IPXE_LAYOUT.chap_secrets_yml):
         return chap_from(worker_id, record, NEXT if NEXT in record else "secret")
-    except RecordBroken as error:
-        raise Unavailable(
-            said(
-                "{file}: {error}; mend this record first",
-                file=settings.IPXE_LAYOUT.chap_secrets_yml,
-                error=error.message,
-            ),
-            code="state.invalid",
-        ) from None
 
 
 # --- for a boot ------------------------------------------------------------------

@@ -29,7 +29,7 @@ MASTER = "master"
 IMAGE = "image"
 
 
-class _Form(forms.Form):
+class WorkersForm(forms.Form):
     """Labels as Django writes those of model fields."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -151,7 +151,7 @@ def place_of(value: str) -> tuple[str, str]:
     return (agent, name) if slash else ("", agent)
 
 
-class IdentityForm(_Form):
+class IdentityForm(WorkersForm):
     """Step one of a new worker."""
 
     worker_id = forms.CharField(label=_("id"), max_length=63)
@@ -167,13 +167,13 @@ class IdentityForm(_Form):
     )
 
 
-class MacForm(_Form):
+class MacForm(WorkersForm):
     """The MAC of a worker."""
 
     mac = forms.CharField(label="MAC", max_length=100)
 
 
-class BootForm(_Form):
+class BootForm(WorkersForm):
     """What a worker boots."""
 
     default_os = forms.ChoiceField(label=_("default system"), required=False)
@@ -196,7 +196,7 @@ class BootForm(_Form):
         self.fields["default_os"].choices = choices  # type: ignore[attr-defined]
 
 
-class DiskForm(_Form):
+class DiskForm(WorkersForm):
     """A new system disk; for a new worker also none at all."""
 
     type = forms.ChoiceField(label=_("content"), widget=forms.RadioSelect)
@@ -253,7 +253,7 @@ class DiskForm(_Form):
         ]  # fmt: skip
 
 
-class GrowForm(_Form):
+class GrowForm(WorkersForm):
     """How large a disk becomes."""
 
     size = forms.CharField(
@@ -262,7 +262,7 @@ class GrowForm(_Form):
     )
 
 
-class ResetForm(_Form):
+class ResetForm(WorkersForm):
     """What a disk is reset to."""
 
     master = _offered(_("master"), required=False)
@@ -278,7 +278,7 @@ class ResetForm(_Form):
         self.fields["master"].widget.choices = found
 
 
-class CdForm(_Form):
+class CdForm(WorkersForm):
     """Which ISO becomes the install CD."""
 
     iso = _offered("ISO")
@@ -289,7 +289,7 @@ class CdForm(_Form):
         self.fields["iso"].widget.choices = isos
 
 
-class AccessForm(_Form):
+class AccessForm(WorkersForm):
     """Who may log in to a worker's targets."""
 
     access = access_choice(required=False)
@@ -299,21 +299,21 @@ class AccessForm(_Form):
     force = although_connected()
 
 
-class NodeAccessForm(_Form):
+class NodeAccessForm(WorkersForm):
     """Who may log in to the targets of a node."""
 
     access = access_choice(required=True)
     force = although_connected()
 
 
-class CdRemovalForm(_Form):
+class CdRemovalForm(WorkersForm):
     """How to detach a CD."""
 
     force = cutting_off()
     forget = forgetting()
 
 
-class RemovalForm(_Form):
+class RemovalForm(WorkersForm):
     """How to delete."""
 
     delete_file = files_too()

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ipxeready.errors import Unavailable
+from ipxeready.said import said
+
 
 class FileBroken(Exception):
     """A file that does not parse or has another shape: nothing may be written to it until it is mended."""
@@ -26,3 +33,19 @@ class RecordBroken(Exception):
         super().__init__(message)
         self.message = message
         self.line = line
+
+
+@contextmanager
+def unbroken(file: Path) -> Iterator[None]:
+    """Unavailable where the block finds that somebody's hand has broken a record of `file`: what it says is not known."""
+    try:
+        yield
+    except RecordBroken as error:
+        raise Unavailable(
+            said(
+                "{file}: {error}; mend this record first",
+                file=file,
+                error=error.message,
+            ),
+            code="state.invalid",
+        ) from None

@@ -25,10 +25,10 @@ from django.utils import timezone
 
 from ipxeready import index
 from ipxeready.actors import ADMINISTRATOR, ROLES, Actor, weaker
-from ipxeready.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from ipxeready.errors import Conflict, Forbidden, Invalid, NotFound
 from ipxeready.index import Transaction
 from ipxeready.said import said
-from ipxeready.storage.broken import RecordBroken
+from ipxeready.storage.broken import unbroken
 from ipxeready.users import selectors
 from ipxeready.users.adapters import operator_from, tokens_from
 from ipxeready.users.models import Operator, Token
@@ -183,18 +183,9 @@ def token_revoke(*, actor: Actor, token_id: str) -> str:
 
 def _whole(username: str, record: dict[str, Any]) -> None:
     """Unavailable for a record that somebody's hand has broken: what it allows is not known."""
-    try:
+    with unbroken(settings.IPXE_LAYOUT.users_yml):
         operator_from(username, record)
         tokens_from(username, record)
-    except RecordBroken as error:
-        raise Unavailable(
-            said(
-                "{file}: {error}; mend this record first",
-                file=settings.IPXE_LAYOUT.users_yml,
-                error=error.message,
-            ),
-            code="state.invalid",
-        ) from None
 
 
 def _tokens(tx: Transaction, username: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django import forms
-from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from ipxeready.storage.iqn import OSES
@@ -15,6 +14,7 @@ from ipxeready.web.forms import WholeNumberField
 from ipxeready.web.text import cut, visible
 from workers.choices import MENU_DEFAULTS, DiskType, State
 from workers.forms import (
+    WorkersForm,
     access_choice,
     although_connected,
     cutting_off,
@@ -29,15 +29,10 @@ _LABEL = 80
 _SYSTEMS = [(os, os) for os in OSES]
 
 
-class _Form(forms.Form):
-    """Labels as Django writes those of model fields; `FIRST` is what the form says before anybody filled it in."""
+class _Form(WorkersForm):
+    """`FIRST` is what the form says before anybody filled it in."""
 
     FIRST: ClassVar[dict[str, str]] = {}
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for field in self.fields.values():
-            field.label = capfirst(field.label)
 
 
 class FilterForm(_Form):
