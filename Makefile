@@ -5,9 +5,10 @@
 PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
-APT_RUN := python3-venv tgt dnsmasq-base ipxe iproute2
+# qemu-utils converts images of other formats.
+APT_RUN := python3-venv tgt dnsmasq-base ipxe iproute2 qemu-utils
 # busybox-static, cpio and kmod make the guest with the kernel's target (tests/lab/lab_guest_image.py).
-APT_TEST := qemu-system-x86 qemu-utils qemu-block-extra ipxe-qemu seabios ovmf libiscsi-bin \
+APT_TEST := qemu-system-x86 qemu-block-extra ipxe-qemu seabios ovmf libiscsi-bin \
 	xfsprogs btrfs-progs e2fsprogs gettext curl \
 	mmdebstrap fdisk mtools grub-efi-amd64-bin grub-pc-bin nginx-light systemd \
 	busybox-static cpio kmod

@@ -70,6 +70,13 @@ def test_pictures_are_small() -> None:
         assert picture.stat().st_size <= LARGEST, picture.name
 
 
+def test_make_run_installs_what_it_promises() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    (installed,) = re.findall(r"^APT_RUN := (.*)", makefile, re.MULTILINE)
+    # The target daemon, DHCP, the loaders, and the conversion of images.
+    assert {"tgt", "dnsmasq-base", "ipxe", "qemu-utils"} <= set(installed.split())
+
+
 def test_every_make_target_that_documents_name_is_there() -> None:
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
