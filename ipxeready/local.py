@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,9 @@ FIRMWARE: Final = ("undionly.kpxe", "snponly.efi")
 FIRMWARE_FOLDER: Final = Path("/usr/lib/ipxe")
 #: Seconds for a part to answer; a cold index of ten thousand workers takes about five.
 PATIENCE: Final = 90.0
+#: A part that others do not live on is started again: after a pause, and not for the nth death within a minute.
+PAUSE: Final = 1.0
+DEATHS, MINUTE = 4, 60.0
 
 
 def say(text: str) -> None:
@@ -66,6 +70,8 @@ class Here:
         self.control = conf.load({**environ, "IPXE_MODE": conf.CONTROL})
         self.layout = Layout(self.control.root)
         self.children: list[Child] = []
+        self._again: dict[str, Callable[[], Child]] = {}
+        self._deaths: dict[str, deque[float]] = {}
         startup.prepare(self.control, self.layout)
         self.backend = self._choose_backend()
         if self.backend == "stgt":
@@ -117,14 +123,14 @@ class Here:
         if self.backend == "stgt":
             self._start_tgtd()
         python = [sys.executable, str(REPOSITORY / "manage.py"), "serve"]
-        agent = self._child("agent", python, self.agent_environ)
+        agent = self._lasting("agent", python, self.agent_environ)
         self._wait(agent, lambda: answers(self.agent_url))
         environ = {**self.environ, "IPXE_MODE": conf.CONTROL}
         if dhcp and not self.control.dnsmasq_reload_set:
             environ["IPXE_CP_DNSMASQ_RELOAD"] = f"pidfile:{self._pidfile}"
         if dhcp:
             environ["IPXE_CP_DNSMASQ_LEASES"] = str(self._leasefile)
-        control = self._child("control", python, environ)
+        control = self._lasting("control", python, environ)
         self._wait(control, lambda: answers(self.url))
         if dhcp:
             self._child("dnsmasq", guarded(dhcp), self.environ)
@@ -144,6 +150,15 @@ class Here:
         )
         self.children.append(child)
         return child
+
+    def _lasting(
+        self, name: str, command: list[str], environ: Mapping[str, str]
+    ) -> Child:
+        """A part that is started again when it dies; the end of its log stays."""
+        self._again[name] = lambda: Child(
+            name, command, log=self.layout.run / f"{name}.log", environ=environ
+        )
+        return self._child(name, command, environ)
 
     def _wait(self, child: Child, ready: Callable[[], bool]) -> None:
         end = time.monotonic() + PATIENCE
@@ -285,12 +300,31 @@ class Here:
         ]
 
     def watch(self) -> Child:
-        """Wait until a part ends by itself, and return it."""
+        """Wait until a part ends by itself that is not started again, and return it."""
         while True:
-            for child in self.children:
-                if child.ended:
+            for place, child in enumerate(self.children):
+                if not child.ended:
+                    continue
+                if not self._may_start_again(child):
                     return child
+                say(
+                    f"{child.name} has ended and is started again, see {child.log}:\n{child.last_lines()}"
+                )
+                time.sleep(PAUSE)
+                self.children[place] = self._again[child.name]()
             time.sleep(0.5)
+
+    def _may_start_again(self, child: Child) -> bool:
+        """Machines keep their disks meanwhile, for the target daemon runs on."""
+        if child.name not in self._again:
+            return False
+        now = time.monotonic()
+        deaths = self._deaths.setdefault(child.name, deque(maxlen=DEATHS))
+        deaths.append(now)
+        if len(deaths) < DEATHS or now - deaths[0] > MINUTE:
+            return True
+        say(f"{child.name} has ended {DEATHS} times within a minute; ending")
+        return False
 
     def stop(self) -> None:
         """End the parts, those first that use the others."""
@@ -331,7 +365,7 @@ def copy_firmware(layout: Layout) -> None:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """Start everything, say where it is, and stay until Ctrl-C or until a part ends."""
+    """Start everything, say where it is, and stay until Ctrl-C or until a part ends for good."""
     here = Here(environ)
     with only_once(here.layout) as alone:
         if not alone:

@@ -196,6 +196,45 @@ def _children(pid: int) -> list[int]:
     return [int(word) for word in text.split()]
 
 
+def watched(tmp_path: Path, name: str) -> local.Here:
+    """A run whose only part says `here` and dies at once."""
+    here = local.Here({"IPXE_ROOT": str(tmp_path), "IPXE_AGENT_BACKEND": "files"})
+    command = [sys.executable, "-c", "print('here')"]
+    start = here._child if name == "tgtd" else here._lasting
+    start(name, command, os.environ)
+    return here
+
+
+def test_a_part_that_dies_again_and_again_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(local, "PAUSE", 0.01)
+    gone = watched(tmp_path, "agent").watch()
+    assert gone.name == "agent"
+    assert gone.last_lines() == "\n".join(["  here"] * local.DEATHS)
+    said = capsys.readouterr().out
+    assert said.count("agent has ended and is started again") == local.DEATHS - 1
+    assert f"agent has ended {local.DEATHS} times within a minute" in said
+
+
+def test_deaths_that_lie_apart_are_no_reason_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = watched(tmp_path, "control")
+    (part,) = here.children
+    clock = iter(range(0, 1000, 25))
+    monkeypatch.setattr(local.time, "monotonic", lambda: float(next(clock)))
+    assert all(here._may_start_again(part) for _ in range(10))
+    part.stop(10)
+
+
+def test_the_target_daemon_is_not_started_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert watched(tmp_path, "tgtd").watch().name == "tgtd"
+    assert "again" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("given", [{"IFACE": "eth1"}, {"RANGE": "192.0.2.1,192.0.2.2"}])
 def test_dhcp_needs_both_of_its_words(tmp_path: Path, given: dict[str, str]) -> None:
     here = local.Here(

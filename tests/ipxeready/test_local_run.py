@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,16 +74,60 @@ def test_nothing_outlives_a_kill(here: Local) -> None:
     here.all_gone()
 
 
-def test_a_part_that_dies_ends_the_rest_and_is_named(here: Local) -> None:
+@pytest.mark.parametrize("mode", ["agent", "control"])
+def test_an_agent_or_control_plane_that_dies_is_started_again(
+    here: Local, mode: str
+) -> None:
     here.start()
-    (tgtd,) = [
-        entry.name
+    tgtd = _tgtd(here)
+    for pid in _serving(here, mode):
+        os.kill(pid, signal.SIGKILL)
+    end = time.monotonic() + 60
+    while True:
+        assert time.monotonic() < end
+        try:
+            (node,) = here.call("GET", "/agents?live=true")
+        except OSError:
+            node = {}
+        if node.get("health") == "ok":
+            break
+        time.sleep(0.2)
+    assert _tgtd(here) == tgtd
+    here.process.send_signal(signal.SIGINT)
+    output, _ = here.process.communicate(timeout=40)
+    assert here.process.returncode == 0
+    assert f"{mode} has ended and is started again" in output
+    here.all_gone()
+
+
+def _serving(here: Local, mode: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            environ = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        wanted = (f"IPXE_ROOT={here.root}".encode(), f"IPXE_MODE={mode}".encode())
+        if all(word in environ for word in wanted) and "serve" in _command(entry):
+            found.append(int(entry.name))
+    assert found
+    return found
+
+
+def _tgtd(here: Local) -> int:
+    (pid,) = [
+        int(entry.name)
         for entry in Path("/proc").iterdir()
         if entry.name.isdigit()
         and str(here.ports["iscsi"]) in _command(entry)
         and _command(entry).startswith("tgtd")
     ]
-    os.kill(int(tgtd), signal.SIGKILL)
+    return pid
+
+
+def test_a_target_daemon_that_dies_ends_the_rest_and_is_named(here: Local) -> None:
+    here.start()
+    os.kill(_tgtd(here), signal.SIGKILL)
     output, _ = here.process.communicate(timeout=40)
     assert here.process.returncode == 1
     assert "tgtd has ended" in output
