@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
+import pytest
 from django.core.management import CommandError, call_command
 
 from ipxeready.conf import REPOSITORY
@@ -42,6 +43,27 @@ def run(*words: str, stdin: str = "") -> Ended:
             code = error.returncode
             err.write(f"{type(error).__name__}: {error}\n")
     return Ended(code, out.getvalue(), err.getvalue())
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def asked(
+    monkeypatch: pytest.MonkeyPatch, name: str, answer: str, *words: str
+) -> tuple[int, str]:
+    """A command on a terminal where `answer` is typed: exit code, and what the terminal shows."""
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    err, code = Terminal(), 0
+    try:
+        call_command(name, *words, stdout=io.StringIO(), stderr=err)
+    except CommandError as error:
+        code = error.returncode
+        err.write(str(error))
+    return code, err.getvalue()
 
 
 def manage(environ: Mapping[str, str], *words: str, stdin: str = "") -> Ended:

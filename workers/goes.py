@@ -1,4 +1,4 @@
-"""What goes with a worker and what stays, said before it is deleted."""
+"""What goes with a worker and what stays, said before it is deleted; and with a disk, before it is reset."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from agents.protocol.answers import Session
 from workers import selectors
+from workers.choices import DiskType
 from workers.inuse import session_words, sessions_of
 from workers.models import Binding, Cd, Disk, Worker
 
@@ -63,9 +64,9 @@ def _in_use(sessions: dict[str, list[Session]], iqn: str) -> dict[str, Any]:
     return {"sessions": sessions[iqn]} if iqn in sessions else {}
 
 
-def _cut(thing: dict[str, Any]) -> str:
+def _cut(thing: dict[str, Any], fate: str = "stays, or is cut off with --force") -> str:
     who = "; ".join(map(session_words, thing.get("sessions", [])))
-    return f", IN USE by {who}: stays, or is cut off with --force" if who else ""
+    return f", IN USE by {who}: {fate}" if who else ""
 
 
 def in_words(entry: dict[str, Any]) -> str:
@@ -87,3 +88,52 @@ def in_words(entry: dict[str, Any]) -> str:
             + _cut(entry["cd"])
         )
     return "; ".join(parts)
+
+
+def what_is_reset(
+    workers: Sequence[Worker], *, os: str, master: str | None
+) -> list[dict[str, Any]]:
+    """`{worker_id, os, agent, iqn, image, master}` of each worker's disk, with its `sessions` while it is in use.
+
+    Of a worker without such a disk `{worker_id, os}` only; `master` is None for a disk that was not cloned from one.
+    """
+    things = selectors.things_of([worker.worker_id for worker in workers])
+    disks = {
+        name: disk
+        for name, found in things.items()
+        for disk in found
+        if isinstance(disk, Disk) and disk.os == os
+    }
+    sessions = sessions_of(list(disks.values()))
+    return [
+        {"worker_id": worker.worker_id, "os": os}
+        | (
+            {
+                "agent": disk.agent,
+                "iqn": disk.iqn,
+                "image": disk.filename,
+                "master": master or _cloned_from(disk),
+                **_in_use(sessions, disk.iqn),
+            }
+            if (disk := disks.get(worker.worker_id))
+            else {}
+        )
+        for worker in workers
+    ]
+
+
+def _cloned_from(disk: Disk) -> str | None:
+    if disk.source.get("type") != DiskType.MASTER:
+        return None
+    return str(disk.source.get("name"))
+
+
+def reset_in_words(entry: dict[str, Any]) -> str:
+    """One line for people."""
+    if "iqn" not in entry:
+        return f"{entry['worker_id']}: has no {entry['os']} disk: is refused"
+    what = f"{entry['worker_id']}: {entry['os']} disk {entry['iqn']} on {entry['agent']} (image {entry['image']})"
+    if not entry["master"]:
+        return f"{what} was not cloned from a master: is refused without --master"
+    becomes = f"becomes {entry['master']}, with that one's size"
+    return f"{what} {becomes}" + _cut(entry, "is refused")

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from ipxeready.shell import ShellCommand, failure, words
 from workers.batch_items import Changed
 from workers.changing import disks_change
-from workers.management.selection import selected
+from workers.models import Worker
 
 
 def change_disks(
     command: ShellCommand,
-    options: dict[str, Any],
+    workers: Sequence[Worker],
     change: Callable[[str], object],
     *,
     doing: str,
     past: str,
 ) -> None:
-    """`change` for each selected worker behind a bar, and what came of it."""
-    ids = [worker.worker_id for worker in selected(options)]
+    """`change` for each worker behind a bar, and what came of it."""
+    ids = [worker.worker_id for worker in workers]
     with command.progress(doing) as bar:
         bar(0, len(ids))
         done = disks_change(ids, change, progress=bar)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
 
 from ipxeready.storage.paths import Layout
 from tests.nodes import BASE, RealNode
-from tests.shell import run
+from tests.shell import asked, run
 from tests.workers.helpers import ledger, live_hosts, snapshot, trail
 
 Room = Callable[[int], list[str]]
@@ -79,38 +76,19 @@ def test_what_goes_and_what_stays_is_told_first(
     assert snapshot(layout) == before
 
 
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def asked(monkeypatch: pytest.MonkeyPatch, answer: str, *words: str) -> tuple[int, str]:
-    """Exit code, and what the terminal shows."""
-    monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    err, code = Terminal(), 0
-    try:
-        call_command("delete_workers", *words, stdout=io.StringIO(), stderr=err)
-    except CommandError as error:
-        code = error.returncode
-        err.write(str(error))
-    return code, err.getvalue()
-
-
 def test_a_terminal_is_asked(
     layout: Layout, pcs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = snapshot(layout)
     for answer in ("", "\n", "n\n", "yup\n"):
-        code, shown = asked(monkeypatch, answer, *pcs)
+        code, shown = asked(monkeypatch, "delete_workers", answer, *pcs)
         assert code == 1
         assert shown.index(f"{pcs[0]}: hostname") < shown.index(
             "Delete 3 workers? [y/N]"
         )
         assert "not confirmed; nothing was changed" in shown
     assert snapshot(layout) == before
-    code, shown = asked(monkeypatch, "Y\n", *pcs)
+    code, shown = asked(monkeypatch, "delete_workers", "Y\n", *pcs)
     assert (code, ledger(layout)) == (0, {})
     assert "deleting [##############################] 3/3" in shown
 

@@ -9,6 +9,7 @@ from ipxeready.jobs.services import job_run
 from ipxeready.shell import ShellCommand, shell_actor
 from workers.goes import in_words, what_goes
 from workers.jobs import deletion_work
+from workers.management.asking import add_asking, agreed
 from workers.management.selection import add_selection, selected
 
 
@@ -43,27 +44,20 @@ class Command(ShellCommand):
             action="store_true",
             help="go on where a target is missing on its node",
         )
-        parser.add_argument("--yes", action="store_true", help="do not ask")
-        parser.add_argument(
-            "--dry-run", action="store_true", help="tell what would go, delete nothing"
-        )
+        add_asking(parser, dry_run="tell what would go, delete nothing")
 
     def run(self, options: dict[str, Any]) -> None:
         """Tell, ask, delete, tell."""
         workers = selected(options)
         goes = what_goes(workers, delete_file=options["delete_disk"])
-        if options["dry_run"]:
-            self.emit({"would_delete": goes, "dry_run": True})
-            for entry in goes:
-                self.say(in_words(entry))
+        question = f"Delete {len(goes)} workers?"
+        if not agreed(
+            self, options, goes, in_words, would="would_delete", question=question
+        ):
             return
         if not workers:
             self._tell({"succeeded": [], "failed": []})
             return
-        if not options["yes"]:
-            for entry in goes:
-                self.warn(in_words(entry))
-        self.confirm(f"Delete {len(goes)} workers?", yes=options["yes"])
         total = len(workers)
         actor = shell_actor()
         with self.progress("deleting") as bar:

@@ -10,7 +10,7 @@ from ipxeready.shell import ShellCommand, Usage, shell_actor, words
 from ipxeready.storage.sizes import parse_size
 from workers.changing import disk_grow
 from workers.management.changes import change_disks
-from workers.management.selection import add_selection
+from workers.management.selection import add_selection, selected
 from workers.validators import check_os
 
 
@@ -39,7 +39,7 @@ class Command(ShellCommand):
         actor = shell_actor()
         change_disks(
             self,
-            options,
+            selected(options),
             lambda worker_id: disk_grow(
                 actor=actor, worker_id=worker_id, os=system, size=size
             ),
