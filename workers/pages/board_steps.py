@@ -235,6 +235,7 @@ class Resets(Step[ResetsForm]):
     danger = True
     notes = (
         _("All that was written to these disks is lost. One that is in use is refused."),
+        _("Each has its master's size afterwards, also where it was grown."),
     )  # fmt: skip
     form = ResetsForm
 

@@ -125,7 +125,10 @@ def reset(request: HttpRequest, worker_id: str, os: str) -> HttpResponse:
             if master
             else _t("It was not made from a master: choose one."),
         ],
-        goes=[_t("everything that was written to image %(file)s since it was made") % {"file": disk.filename}],
+        goes=[
+            _t("everything that was written to image %(file)s since it was made") % {"file": disk.filename},
+            _t("what the disk was grown by: it has its master's size afterwards"),
+        ],
         stays=[_t("target, name and access of the disk")],
         users=users,
         users_title=_t("Connected to it; shut the machine down first:"),

@@ -313,6 +313,7 @@ def test_boot_access_and_reset_of_many_begin_from_the_board_too(
     assert len(job.result["succeeded"]) == 2
     page = _text(oscar.post(f"{BOARD}reset/", {**chosen, "os": "debian"}))
     assert "has no such disk: is refused" in page
+    assert "size afterwards, also where it was grown" in page
     assert 'name="begin"' not in page
 
 

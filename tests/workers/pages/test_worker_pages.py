@@ -325,12 +325,13 @@ def test_a_disk_becomes_the_default_grows_is_reset_and_goes(
     assert "name the one to reset it to" in text_of(answer)
     master = f"{pc}_tpl_1.img"
     node.image(master, 2 * MIB, b"system")
-    assert (
-        f'value="{master}"' in page.get(at(pc, "disk/debian/reset/")).content.decode()
-    )
+    question = page.get(at(pc, "disk/debian/reset/"))
+    assert f'value="{master}"' in question.content.decode()
+    assert "it has its master's size afterwards" in text_of(question)
     answer = page.post(at(pc, "disk/debian/reset/"), {"master": master})
     assert answer["Location"] == at(pc)
     assert image.read_bytes()[:6] == b"system"
+    assert image.stat().st_size == 2 * MIB
     page.post(at(pc, "disk/debian/delete/"), {})
     assert ledger(layout)[pc]["disks"] == []
     assert image.exists()
