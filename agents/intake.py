@@ -26,7 +26,7 @@ from agents.services import OWNERS
 from agents.together import ask_all
 from audit.services import record_quietly
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER, Actor
-from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
+from ipxeready.errors import ApplicationError, Conflict, Invalid, NodeRefused, NotFound
 from ipxeready.jobs.watch import NOBODY, Watch
 from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
@@ -115,6 +115,22 @@ def convert_check(
     if format is not None:
         check_format(format)
     return selectors.agent_get(agent_id)
+
+
+def convert_refused(agent: Agent, source: str, name: str) -> None:
+    """Refuse what the node would refuse by its list of files: a source that is missing, a name that is taken."""
+    files = [
+        image["name"] for image in IntakeClient(agent).images(timeout=LONG)["images"]
+    ]
+    if source not in files:
+        words = said("there is no {source} in the image directory", source=source)
+        raise NodeRefused(agent=agent.id, status=404, error=words)
+    if name.lower() in map(str.lower, files):
+        words = said(
+            "the image {name} exists already; it was left as it is. Take another name, or delete it first.",
+            name=name,
+        )
+        raise NodeRefused(agent=agent.id, status=409, error=words)
 
 
 def upload_list(*, actor: Actor, agent_id: str) -> list[Upload]:

@@ -47,8 +47,18 @@ def convert_work(
             )
         return dict(done)
 
+    def check() -> None:
+        intake.convert_refused(agent, source, name)
+
     about = {"agent": agent.id, "source": source, "name": name}
-    return Work(kind=CONVERT, do=do, about=about, same=[about, format], unit=BYTES)
+    return Work(
+        kind=CONVERT,
+        do=do,
+        about=about,
+        same=[about, format],
+        unit=BYTES,
+        check=check,
+    )
 
 
 def finish_work(

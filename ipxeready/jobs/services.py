@@ -91,6 +91,8 @@ def job_run(*, actor: Actor, work: Work, draw: Progress) -> Any:
 
     For commands: `draw` is their bar. Ctrl-C leaves the job as it is; the service ends it by what is there.
     """
+    if work.check is not None:
+        work.check()
     results: list[Any] = []
     refusals: list[ApplicationError] = []
     stopped = False

@@ -18,6 +18,8 @@ from ipxeready.web.troubles import Item, Trouble, kind, many
 
 #: What is older has been seen.
 LATELY: Final = timedelta(hours=24)
+#: Below, the request was refused.
+_FAULT: Final = 500
 
 FAILED_LATELY = kind(
     "job.failed",
@@ -32,11 +34,16 @@ FAILED_LATELY = kind(
 
 
 def sources() -> Iterator[Trouble]:
-    """Jobs begun within the last day that failed, newest first."""
+    """Jobs begun within the last day that failed, newest first. One that was refused is no trouble of the site: whoever asked was told."""
     recent = store().since(datetime.now() - LATELY)
-    failed = [job for job in recent if job.state == FAILED]
+    failed = [job for job in recent if job.state == FAILED and not _refused(job)]
     url = f"{reverse('admin:jobs')}?state={FAILED}"
     yield from many(FAILED_LATELY, failed, _item, url=url)
+
+
+def _refused(job: Job) -> bool:
+    status = (job.error or {}).get("status")
+    return isinstance(status, int) and status < _FAULT
 
 
 def _item(job: Job) -> Item:

@@ -13,6 +13,7 @@ from ipxeready.jobs.services import jobs_recover
 from ipxeready.storage.jobs import Job
 from tests.nodes import MIB, RealNode
 from tests.processes import eventually
+from tests.shell import run
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,27 @@ def test_a_caller_may_have_a_job(api: APIClient, node: RealNode) -> None:
     path = answer["Location"]
     eventually(lambda: api.get(path).json()["state"] == "done")
     assert api.get(path).json()["result"]["name"] == name
+
+
+def test_a_wrong_request_is_refused_at_once_and_makes_no_job(
+    api: APIClient, node: RealNode
+) -> None:
+    stem = node.name()
+    node.image(f"{stem}.raw")
+    node.image(f"{stem}_tpl_1.img")
+    for source, name, status, words in (
+        (f"{stem}-gone.raw", f"{stem}_tpl_2.img", 404, "there is no"),
+        (f"{stem}.raw", f"{stem}_tpl_1.img", 409, "exists already"),
+    ):
+        body = {"source": source, "name": name}
+        answer = api.post(
+            "/agents/n/images/convert", body, headers={"Prefer": "respond-async"}
+        )
+        assert answer.status_code == status
+        assert words in answer.json()["detail"]["error"]
+        ended = run("image", "convert", "n", source, name)
+        assert (ended.code, words in ended.err) == (1, True)
+    assert store().all() == []
 
 
 def _abandoned(kind: str, **about: Any) -> str:

@@ -16,9 +16,10 @@ from agents.known import known
 from agents.selectors import agents
 from ipxeready.actors import SYSTEM, Actor
 from ipxeready.conf import Reload
-from ipxeready.errors import Conflict
+from ipxeready.errors import Conflict, NodeRefused, Unavailable
 from ipxeready.jobs import services as jobs
 from ipxeready.storage.inflight import claim
+from ipxeready.storage.jobs import FAILED
 from ipxeready.storage.paths import Layout
 from ipxeready.users import services
 from ipxeready.web.troubles import KINDS, NAMED, kind_of_code, troubles
@@ -198,14 +199,32 @@ def test_a_job_that_failed_lately_leads_to_its_page(
     start: Callable[..., str],
 ) -> None:
     def fail(watch: Any) -> Any:
-        raise Conflict("somebody is <connected>")
+        raise Unavailable("the node is <away>")
 
     work = jobs.Work(kind="worker.disk.create", do=fail, about={"worker_id": "pc1"})
     job = jobs.job_wait(jobs.job_start(actor=SYSTEM, work=work).id, 10)
     page = start()
     assert "1 job failed in the last day" in page
-    assert "somebody is &lt;connected&gt;" in page
+    assert "the node is &lt;away&gt;" in page
     assert f'href="/admin/jobs/{job.id}/"' in page
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Conflict("it is in use"),
+        NodeRefused(agent="n", status=404, error="there is no such file"),
+    ],
+)
+def test_a_request_that_was_refused_is_no_trouble_of_the_site(
+    start: Callable[..., str], error: Exception
+) -> None:
+    def refuse(watch: Any) -> Any:
+        raise error
+
+    work = jobs.Work(kind="image.convert", do=refuse)
+    assert jobs.job_wait(jobs.job_start(actor=SYSTEM, work=work).id, 10).state == FAILED
+    assert "in the last day" not in start()
 
 
 @pytest.mark.case(83)
