@@ -26,7 +26,7 @@ from agents.node.folder import names_in
 from agents.node.images import Images
 from agents.node.jobs import Step
 from agents.node.parts import FULL, PART
-from agents.protocol.answers import Upload, Uploaded
+from agents.protocol.answers import WRONG_CHECKSUM, Upload, Uploaded
 from agents.protocol.filenames import (
     KIND_DISK,
     KIND_MASTER,
@@ -174,14 +174,15 @@ class Uploads:
             _check_size(final, size)
             if os.fstat(file).st_size != size:
                 os.ftruncate(file, size)  # a kill after a piece that was not noted
-            expected = {check_sha256(text) for text in (sha256, note.sha256) if text}
+            # What is said now replaces what was said at the beginning, which may have been a slip.
+            expected = check_sha256(sha256) if sha256 else note.sha256
             step.turn(size)
             digest = _digest(file, size, step)
-            if expected - {digest}:
-                wanted = ", ".join(sorted(expected - {digest}))
+            if expected not in (None, digest):
+                # The advice first, and short: the control plane hands on no more than 200 characters.
                 raise Conflict(
-                    f"the checksum of {final} is not the expected one: sha256 {digest} instead of {wanted}. "
-                    "Delete the upload and send the file again, or finish it with the right checksum.",
+                    f"{WRONG_CHECKSUM}: delete the upload and send the file again, or finish it with the right one. "
+                    f"{final[:40]} has {digest[:12]}..., not the expected {str(expected)[:12]}...",
                     code="upload.checksum",
                     extra={"sha256": digest},
                 )

@@ -192,6 +192,10 @@ class Upload(TypedDict):
     changed: str
 
 
+#: How a node begins to say that an upload is not the file that was meant: its control plane knows it by that.
+WRONG_CHECKSUM = "wrong checksum"
+
+
 class Uploaded(TypedDict):
     """The result of a finished upload; `sha256` as the node has read it from its disk."""
 

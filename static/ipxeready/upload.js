@@ -48,24 +48,97 @@ function show(text, done, total) {
 // What may pass by itself: no connection, a service that restarts, a busy node. A full disk is for people.
 const passes = (error) => !(error instanceof Refused) || [502, 503, 504].includes(error.status);
 
-async function begin(file, name) {
-  const { told } = await ask("GET", form.dataset.api);
-  const found = told.uploads.find((each) => each.name === name && each.size === file.size);
-  if (found) {
-    show(form.dataset.goingOn, found.offset, file.size);
-    return found;
+// What was sent is summed up piece by piece and kept by the browser; a file that is to go on is read again as far, and
+// goes on only with the same sum. A sum of our own, since plain HTTP has no crypto.subtle: it guards against mistakes.
+class Sum {
+  from = 0;
+  at = 0;
+  a = 0x9e3779b9;
+  b = 0x85ebca6b;
+
+  async add(file) {
+    this.bytes = await file.slice(this.at, this.at + PIECE).arrayBuffer();
+    const words = new Uint32Array(this.bytes, 0, this.bytes.byteLength >> 2);
+    for (let i = 0; i < words.length; i++) this.mix(words[i]);
+    for (const byte of new Uint8Array(this.bytes, words.byteLength)) this.mix(byte);
+    this.from = this.at;
+    this.at += this.bytes.byteLength;
   }
-  const sha256 = field("sha256").value.trim();
-  return (await json("POST", form.dataset.api, { name, size: file.size, ...(sha256 && { sha256 }) })).told;
+
+  mix(word) {
+    this.a = Math.imul(((this.a << 13) | (this.a >>> 19)) ^ word, 0x9e3779b1);
+    this.b = Math.imul(((this.b << 17) | (this.b >>> 15)) + word, 0x85ebca77);
+  }
+
+  toString() {
+    return `${this.at} ${this.a >>> 0} ${this.b >>> 0}`;
+  }
 }
 
-async function send(file, upload) {
-  const path = `${form.dataset.api}/${upload.id}`;
-  let at = upload.offset;
+// Without a storage (a browser may forbid it) every upload begins anew.
+function kept(act) {
+  try {
+    return act(localStorage);
+  } catch {
+    return null;
+  }
+}
+
+const key = (id) => `upload ${form.dataset.api}/${id}`;
+const remember = (id, sum) => kept((storage) => storage.setItem(key(id), String(sum)));
+const forget = (id) => kept((storage) => storage.removeItem(key(id)));
+
+function forgetOthers(uploads) {
+  const known = new Set(uploads.map((each) => key(each.id)));
+  const old = kept((storage) => Object.keys(storage)) ?? [];
+  for (const each of old) if (each.startsWith(key("")) && !known.has(each)) kept((storage) => storage.removeItem(each));
+}
+
+// The sum of what is there, when it is the beginning of this very file; else null.
+async function sumThere(upload, file) {
+  const noted = kept((storage) => storage.getItem(key(upload.id)));
+  if (!noted || upload.size !== file.size) return null;
+  const sum = new Sum();
+  while (sum.at < Math.min(Number.parseInt(noted), file.size) && !stopped) {
+    show(form.dataset.comparing, sum.at, file.size);
+    await sum.add(file);
+  }
+  return String(sum) === noted && sum.from <= upload.offset && upload.offset <= sum.at ? sum : null;
+}
+
+async function begin(file, name) {
+  const { told } = await ask("GET", form.dataset.api);
+  forgetOthers(told.uploads);
+  const found = told.uploads.find((each) => each.name.toLowerCase() === name.toLowerCase());
+  if (found) {
+    const sum = found.name === name ? await sumThere(found, file) : null;
+    if (stopped) return null;
+    if (sum) {
+      show(form.dataset.goingOn, found.offset, file.size);
+      return { ...found, sum };
+    }
+    // It may be somebody else's, and under way.
+    if (!confirm(`${found.name}: ${form.dataset.other}`)) return null;
+    await ask("DELETE", `${form.dataset.api}/${found.id}`);
+    forget(found.id);
+  }
+  const sha256 = field("sha256").value.trim();
+  const begun = await json("POST", form.dataset.api, { name, size: file.size, ...(sha256 && { sha256 }) });
+  return { ...begun.told, sum: new Sum() };
+}
+
+async function send(file, { id, offset, sum }) {
+  const path = `${form.dataset.api}/${id}`;
+  let at = offset;
   let wait = 1000;
   while (at < file.size && !stopped) {
+    if (at === sum.at) {
+      await sum.add(file);
+      remember(id, sum);
+    }
     try {
-      const piece = file.slice(at, at + PIECE);
+      // The very bytes that were summed up.
+      const piece = new Uint8Array(sum.bytes, at - sum.from);
       const { told } = await ask("PATCH", `${path}?offset=${at}`, piece, {
         "Content-Type": "application/octet-stream",
       });
@@ -85,7 +158,8 @@ async function send(file, upload) {
         if (passes(late)) return before;
         throw late;
       });
-      if (!passes(error) && at === before) throw error;
+      // Nor is anything added to what another window sent.
+      if ((!passes(error) && at === before) || at < sum.from || at > sum.at) throw error;
     }
   }
 }
@@ -116,9 +190,12 @@ async function upload() {
   if (!file) throw new Error(form.dataset.choose);
   const name = field("name").value.trim() || file.name;
   const begun = await begin(file, name);
+  if (!begun) return null;
   await send(file, begun);
   if (stopped) return null;
-  return finish(begun, name);
+  const done = await finish(begun, name);
+  forget(begun.id);
+  return done;
 }
 
 form?.addEventListener("submit", async (event) => {

@@ -101,7 +101,7 @@ def test_a_plain_form_brings_a_file_to_the_node(
     ("name", "fields", "words"),
     [
         ("x.exe", {}, "is not a file that is taken here"),
-        ("x.iso", {"upload-sha256": "0" * 64}, "not the expected one"),
+        ("x.iso", {"upload-sha256": "0" * 64}, "not the expected"),
         ("x.iso", {"upload-sha256": "zz"}, "is not a SHA-256"),
         ("x.iso", {"upload-name": "../x.iso"}, "is not a file name"),
         ("odd.img", {}, "multiple of 512"),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import IO, Any
 
 from agents import intake, intake_jobs
-from agents.protocol.answers import Upload
+from agents.protocol.answers import WRONG_CHECKSUM, Upload
 from agents.protocol.filenames import check_sha256
 from ipxeready.actors import Actor
-from ipxeready.errors import ApplicationError, Conflict
+from ipxeready.errors import ApplicationError, Conflict, NodeRefused
 from ipxeready.jobs.services import job_run
 from ipxeready.shell import Progress, ShellCommand, Usage, add_json, shell_actor
 from ipxeready.storage.jobs import BYTES
@@ -91,24 +92,45 @@ class Command(ShellCommand):
         name = options["name"] or path.name
         node, sha256 = options["node"], options["sha256"]
         with path.open("rb") as stream:
-            size = path.stat().st_size
-            upload = _begin(actor, node, name, size, sha256)
-            if upload["offset"]:
-                self.warn(f"{name}: going on at {format_size(upload['offset'])}")
-            with self.progress("uploading") as bar:
-                digest = _send(actor, node, upload, stream, size, bar)
+            while (done := self._sent(actor, node, name, stream, sha256)) is None:
+                self.warn(
+                    f"{name}: what was there is not the beginning of this file; sending it from its start"
+                )
+                stream.seek(0)
+        self.emit(done)
+        self.say(
+            f"{done['name']}: {format_size(done['size'])}, sha256 {done['sha256']}"
+        )
+
+    def _sent(
+        self, actor: Actor, node: str, name: str, stream: IO[bytes], sha256: str | None
+    ) -> dict[str, Any] | None:
+        """What the node has made of the file; None when an upload that was continued was another file's, and is given up."""
+        size = os.fstat(stream.fileno()).st_size
+        upload = _begin(actor, node, name, size, sha256)
+        if upload["offset"]:
+            self.warn(f"{name}: going on at {format_size(upload['offset'])}")
+        with self.progress("uploading") as bar:
+            digest = _send(actor, node, upload, stream, size, bar)
         if sha256 and digest != check_sha256(sha256):
             raise Conflict(
-                f"{path} has sha256 {digest}, not the expected {sha256}; the upload {upload['id']} was left unfinished",
+                f"{stream.name} has sha256 {digest}, not the expected {sha256}; the upload {upload['id']} was left unfinished",
                 code="upload.checksum",
             )
         work = intake_jobs.finish_work(
             actor=actor, agent_id=node, upload_id=upload["id"], sha256=digest
         )
-        with self.progress("verifying") as bar:
-            done = job_run(actor=actor, work=work, draw=bar)
-        self.emit(done)
-        self.say(f"{done['name']}: {format_size(done['size'])}, sha256 {digest}")
+        try:
+            with self.progress("verifying") as bar:
+                return dict(job_run(actor=actor, work=work, draw=bar))
+        except NodeRefused as error:
+            if not error.error.startswith(WRONG_CHECKSUM):
+                raise
+            # The file here was read whole, so nothing that is sent now can mend it.
+            intake.upload_delete(actor=actor, agent_id=node, upload_id=upload["id"])
+            if not upload["offset"]:
+                raise
+            return None
 
     # --- the others -----------------------------------------------------------
     def _list(self, actor: Actor, node: str) -> None:

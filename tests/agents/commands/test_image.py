@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import subprocess
 from pathlib import Path
@@ -98,6 +99,29 @@ def test_a_wrong_checksum_gives_no_file(source: Path, node: RealNode) -> None:
     assert ended.code == 1
     assert "not the expected" in ended.err
     assert not (node.folder / source.name).exists()
+
+
+def test_the_rest_of_another_file_is_never_added(source: Path, node: RealNode) -> None:
+    """Same name and size: the beginning of one that stopped is given up, and the file is sent whole."""
+    begun = intake.upload_create(
+        actor=SYSTEM, agent_id="n1", name=source.name, size=12 * MIB
+    )
+    other = io.BytesIO(os.urandom(4 * MIB))
+    intake.upload_write(
+        actor=SYSTEM,
+        agent_id="n1",
+        upload_id=begun["id"],
+        offset=0,
+        length=4 * MIB,
+        read=other.read,
+    )
+    ended = run("image", "upload", "n1", str(source))
+    assert ended.code == 0, ended.err
+    assert "going on at 4 MiB" in ended.err
+    assert "from its start" in ended.err
+    assert (node.folder / source.name).read_bytes() == source.read_bytes()
+    left = intake.upload_list(actor=SYSTEM, agent_id="n1")
+    assert source.name not in [each["name"] for each in left]
 
 
 def test_an_image_is_converted(source: Path, node: RealNode) -> None:
