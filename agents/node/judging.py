@@ -69,7 +69,7 @@ class JudgedFolder(Folder):
         """The entry of an image that may be removed: no symlink, no second link, a master only where that was said."""
         if iqns.is_master(name) and not master:
             raise Conflict(
-                f"{name} is a master; masters are never deleted here.",
+                f"{name} is a master; it is deleted only where that is said (--master, or master=true with DELETE /images).",
                 code="file.master",
             )
         with self.handle() as folder:

@@ -155,7 +155,7 @@ AREAS: dict[str, tuple[Sight, ...]] = {
         Sight("board-delete", "Deleting many", "what will go and what will stay, before anything does", _to_be_deleted),
     ),
     "Storage nodes": (
-        Sight("nodes", "Storage nodes", "as they were last asked, or asked now", f"{NODE}/", main=True),
+        Sight("nodes", "Nodes", "as they were last asked, or asked now", f"{NODE}/", main=True),
         Sight("node", "One node", "its health, its targets and who uses each, its jobs", f"{NODE}/local/change/", main=True),
         Sight("node-add", "A new node, step 1", "its address and token", f"{NODE}/add/"),
         Sight("node-add-register", "A new node, step 2", "what is there, and what it is to us", _second_step_of_a_node),
@@ -188,7 +188,7 @@ AREAS: dict[str, tuple[Sight, ...]] = {
         Sight("api", "The API in a browser", "every endpoint is a page", "/workers", ours=False),
     ),
     "People": (
-        Sight("users", "People", "who there is, and with which role", "/admin/users/operator/", main=True),
+        Sight("users", "Users", "who there is, and with which role", "/admin/users/operator/", main=True),
         Sight("user", "One person", "role, password, disabled or not", "/admin/users/operator/oscar/change/"),
         Sight("user-tokens", "Somebody's tokens", "revoke them, end the logins", "/admin/accounts/oscar/"),
         Sight("user-add", "A new person", "name, role, first password", "/admin/users/operator/add/"),

@@ -29,6 +29,7 @@ def test_every_variable_is_in_the_table_with_its_default() -> None:
     text = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(IPXE_\w+)` \|.*\| (.+) \|$", text, re.MULTILINE)
     documented = {name: default.strip("`") for name, default in rows}
+    assert len(rows) == len(documented), "a row is there twice"
     assert documented == {
         name: default or "empty" for name, default in conf.VARIABLES.items()
     }
@@ -83,6 +84,13 @@ def test_every_make_target_that_documents_name_is_there() -> None:
     for path in DOCUMENTS:
         named = set(re.findall(r"`make ([a-z0-9-]+)", path.read_text(encoding="utf-8")))
         assert named <= targets, path.name
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_examples_of_commands_can_be_pasted(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        assert not re.search(r"^manage\.py ", block, re.MULTILINE), block
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -88,7 +88,9 @@ class Command(ShellCommand):
     def _upload(self, actor: Actor, options: dict[str, Any]) -> None:
         path: Path = options["file"]
         if not path.is_file():
-            raise Usage(f"{path}: is not a file")
+            raise Usage(
+                f"{path}: {'is not a file' if path.exists() else 'does not exist'}"
+            )
         name = options["name"] or path.name
         node, sha256 = options["node"], options["sha256"]
         with path.open("rb") as stream:

@@ -41,6 +41,10 @@ def test_a_file_is_uploaded_verified_listed_and_deleted(
     assert line.split()[1:4] == ["iso", "12", "MiB"]
     assert source.name in str(run("image", "list", "n1", "--json").json["images"])
     assert run("image", "delete", "n1", source.name).code == 2  # nobody to ask
+    master = node.image(f"{node.name()}_tpl_1.img")
+    kept = run("image", "delete", "n1", master.name, "--yes")
+    assert (kept.code, "--master" in kept.err) == (1, True)
+    assert run("image", "delete", "n1", master.name, "--master", "--yes").code == 0
     gone = run("image", "delete", "n1", source.name, "gone.iso", "--yes")
     assert gone.code == 3
     assert "gone.iso" in gone.err
@@ -142,7 +146,10 @@ def test_an_image_is_converted(source: Path, node: RealNode) -> None:
 
 
 def test_what_is_no_file_is_a_wrong_call(source: Path) -> None:
-    assert run("image", "upload", "n1", str(source.parent)).code == 2
+    ended = run("image", "upload", "n1", str(source.parent))
+    assert (ended.code, "is not a file" in ended.err) == (2, True)
+    ended = run("image", "upload", "n1", f"{source}.gone")
+    assert (ended.code, "does not exist" in ended.err) == (2, True)
     assert run("image", "upload", "n1", str(source), "--name", "x.exe").code == 1
 
 
