@@ -22,7 +22,7 @@ from agents.protocol.filenames import (
     check_upload,
 )
 from agents.protocol.limits import MAX_PIECE
-from agents.services import OWNERS
+from agents.services import owners_on
 from agents.together import ask_all
 from audit.services import record_quietly
 from ipxeready.actors import ADMINISTRATOR, OPERATOR, VIEWER, Actor
@@ -258,7 +258,7 @@ def owners_of(agent: Agent, name: str) -> list[str]:
         iqn = iqns.join(settings.IPXE.iqn_base, stem)
     except ApplicationError:
         return []
-    return sorted({owner for ask in OWNERS for owner in ask(agent.id, iqn)})
+    return owners_on(agent.id, [iqn]).get(iqn, [])
 
 
 def node_of_image(*, name: str, nodes: list[Agent]) -> Agent:

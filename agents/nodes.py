@@ -17,7 +17,7 @@ from agents.protocol.filenames import check_filename, check_iso, check_master
 from agents.protocol.requests import CdRequest, DiskRequest
 from agents.protocol.systems import CD, DISK
 from agents.scheduler import check_named_node
-from agents.services import OWNERS
+from agents.services import owners_on
 from agents.together import ask_all
 from agents.watched import create_disk
 from audit.services import record_quietly
@@ -212,7 +212,7 @@ def lun_delete(
     actor.require(OPERATOR)
     agent = selectors.agent_get(agent_id)
     name = check_iqn(iqn)
-    owners = sorted({owner for ask in OWNERS for owner in ask(agent.id, name)})
+    owners = owners_on(agent.id, [name]).get(name, [])
     if owners and delete_file and not force:
         raise Conflict(
             said(

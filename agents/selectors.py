@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from agents import seen
 from agents.models import Agent
 from agents.protocol.systems import ISCSI_SEP, STGT
-from agents.validators import url_host
+from agents.validators import same_place, url_host
 from ipxeready.errors import NotFound
 from ipxeready.index.compiled import Compiled
 from ipxeready.said import said
@@ -38,6 +38,15 @@ def agent_get(agent_id: str) -> Agent:
             code="agent.missing",
         )
     return found
+
+
+def ids_at_the_place_of(agent_id: str) -> list[str]:
+    """A node's id, and those under which the same scheme, host and port are registered as well."""
+    urls = dict(Agent.objects.values_list("id", "base_url"))
+    here = urls.get(agent_id)
+    if here is None:
+        return [agent_id]
+    return sorted(name for name, url in urls.items() if same_place(url, here))
 
 
 def agents_enabled_for_disks() -> list[Agent]:

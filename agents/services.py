@@ -29,8 +29,6 @@ from ipxeready.said import said
 
 #: Who uses a node: each returns names of workers with something on it, at most so many. The apps above fill it.
 IN_USE: list[Callable[[str, int | None], list[str]]] = []
-#: Whose disk or CD a target is: each gets a node's id and an IQN and returns names. The apps above fill it.
-OWNERS: list[Callable[[str, str], list[str]]] = []
 
 
 class Load(NamedTuple):
@@ -41,7 +39,7 @@ class Load(NamedTuple):
     workers: int = 0
 
 
-#: The same for many: a node's id and IQNs to names by IQN. The apps above fill it.
+#: Whose disks or CDs targets are: each gets a node's id and IQNs and returns names by IQN. The apps above fill it.
 TARGET_OWNERS: list[Callable[[str, list[str]], dict[str, list[str]]]] = []
 #: What is on each node, by id. The apps above fill it.
 LOADS: list[Callable[[], dict[str, Load]]] = []
@@ -251,13 +249,17 @@ def agent_probe(
 
 
 def owners_on(agent_id: str, iqns: list[str]) -> dict[str, list[str]]:
-    """Whose each of these targets of a node is; those that are nobody's are not in it."""
+    """Whose each of these targets of a node is; those that are nobody's are not in it.
+
+    A node that is registered twice is one machine: what is there belongs to whoever has it under either id.
+    """
     # A node may list names that are none; nobody owns those, and not all of them can be asked for.
     asked = [iqn for iqn in iqns if iqn.isascii()]
     found: dict[str, set[str]] = {}
     for ask in TARGET_OWNERS:
-        for iqn, names in ask(agent_id, asked).items():
-            found.setdefault(iqn, set()).update(names)
+        for same_machine in selectors.ids_at_the_place_of(agent_id):
+            for iqn, names in ask(same_machine, asked).items():
+                found.setdefault(iqn, set()).update(names)
     return {iqn: sorted(names) for iqn, names in found.items()}
 
 

@@ -14,7 +14,7 @@ class WorkersConfig(AppConfig):
 
     def ready(self) -> None:
         """Make both files known to the index, to the health page and to the registry of nodes who uses them."""
-        from agents.services import IN_USE, LOADS, OWNERS, TARGET_OWNERS
+        from agents.services import IN_USE, LOADS, TARGET_OWNERS
         from ipxeready.index import register
         from ipxeready.jobs.kinds import lost, recover
         from ipxeready.startup import at_start, in_each_process
@@ -27,7 +27,6 @@ class WorkersConfig(AppConfig):
         from workers.selectors import (
             differences,
             loads,
-            owners,
             target_owners,
             workers_on,
         )
@@ -64,8 +63,6 @@ class WorkersConfig(AppConfig):
         health_section("differences", lambda: [*differences(), *access.differences()])
         if workers_on not in IN_USE:
             IN_USE.append(workers_on)
-        if owners not in OWNERS:
-            OWNERS.append(owners)
         if target_owners not in TARGET_OWNERS:
             TARGET_OWNERS.append(target_owners)
         if loads not in LOADS:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Max, QuerySet
 
 from agents.models import Agent
-from agents.services import Load
+from agents.services import Load, owners_on
 from ipxeready.errors import NotFound
 from ipxeready.index.compiled import Compiled
 from ipxeready.index.kept import Kept
@@ -192,30 +192,20 @@ def waiting_without_disk() -> int:
 
 
 def sharers(thing: Disk | Cd) -> list[str]:
-    """Other workers whose records name the same target on the same node: a block that was copied by hand."""
-    return sorted(set(owners(thing.agent, thing.iqn)) - {thing.worker_id})
-
-
-def owners(agent_id: str, iqn: str) -> list[str]:
-    """The workers whose records name this target of a node as their disk or CD."""
-    # By the name alone: hardly two disks have the same, and a node has thousands.
-    return [
-        name
-        for model in (Disk, Cd)
-        for name, agent in model.objects.filter(iqn=iqn).values_list(
-            "worker_id", "agent"
-        )
-        if agent == agent_id
-    ]
+    """Other workers whose records name the same target on the same machine: a block that was copied by hand."""
+    names = owners_on(thing.agent, [thing.iqn]).get(thing.iqn, [])
+    return sorted(set(names) - {thing.worker_id})
 
 
 def target_owners(agent_id: str, iqns: list[str]) -> dict[str, list[str]]:
-    """The same for many targets of a node, by IQN."""
+    """The workers whose records name these targets of a node as their disks or CDs, by IQN."""
     found: dict[str, list[str]] = defaultdict(list)
     for model in (Disk, Cd):
-        rows = model.objects.filter(agent=agent_id, iqn__in=iqns)
-        for iqn, name in rows.values_list("iqn", "worker_id"):
-            found[iqn].append(name)
+        # By the names alone: hardly two disks have the same, and a node has thousands.
+        rows = model.objects.filter(iqn__in=iqns)
+        for iqn, name, agent in rows.values_list("iqn", "worker_id", "agent"):
+            if agent == agent_id:
+                found[iqn].append(name)
     return dict(found)
 
 
