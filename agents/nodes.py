@@ -88,6 +88,7 @@ def masters_list(*, actor: Actor) -> dict[str, Any]:
         else:
             entry["masters"] = [
                 {key: master.get(key) for key in ("name", "size", "mtime")}
+                | ({"problem": master["problem"]} if master.get("problem") else {})
                 for master in answer
             ]
         entries.append(entry)

@@ -240,6 +240,8 @@ def _judge(
         held = next((m for m in asked.masters if m["name"] == master), None)
         if held is None:
             return said("has no master {master}", master=master), 0
+        if problem := held.get("problem"):
+            return str(problem)[:200], 0
         if not found["clone"]:
             return said("cannot clone"), 0
         need = 0 if found["reflink"] else max(need, held.get("size", 0))

@@ -20,7 +20,7 @@ from agents.node import (
     services,
 )
 from agents.node.folder import Entry
-from agents.node.runtime import current
+from agents.node.runtime import Node, current
 from agents.protocol.access import Chap, check_access, check_chap
 from agents.protocol.answers import Master, MasterList
 from agents.protocol.requests import AccessRequest, CdRequest, DiskRequest
@@ -51,8 +51,9 @@ def node_health(request: HttpRequest) -> HttpResponse:
 def masters(request: HttpRequest) -> HttpResponse:
     """The masters."""
     http.query(request, ())
+    node = current()
     found: MasterList = {
-        "masters": [_master(e) for e in current().masters.all().values()]
+        "masters": [_master(node, e) for e in node.masters.all().values()]
     }
     return JsonResponse(found)
 
@@ -241,10 +242,13 @@ def _chap(data: Mapping[str, Any]) -> Chap | None:
     return check_chap(given["username"], given["secret"])
 
 
-def _master(entry: Entry) -> Master:
+def _master(node: Node, entry: Entry) -> Master:
     stamp = datetime.fromtimestamp(entry.mtime).astimezone()
-    return {
+    shown: Master = {
         "name": entry.name,
         "size": entry.size,
         "mtime": stamp.isoformat(timespec="seconds"),
     }
+    if problem := node.masters.problem(entry):
+        shown["problem"] = problem
+    return shown

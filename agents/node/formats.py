@@ -29,6 +29,8 @@ _OTHERS = (
     (0, b"COWD", "an extent of a VMware ESX disk without its descriptor"),
     (0, b"MSWIM\x00\x00\x00", "a Windows WIM"),
 )
+#: What no raw disk begins with.
+_CONTAINERS = ((b"QFI\xfb", "qcow2"), (b"vhdxfile", "vhdx"), (b"KDMV", "vmdk"))
 _BACKING = re.compile(rb'parentFileNameHint\s*=\s*"([^"\n]{0,400})', re.IGNORECASE)
 _EXTENT = re.compile(rb"^\s*(?:RW|RDONLY|NOACCESS)\s+\d+\s+(\w+)", re.MULTILINE)
 
@@ -73,6 +75,31 @@ def detect(file: int, name: str) -> str:
             f"it would be a raw image, but its {size} bytes are no multiple of {_SECTOR}",
         )
     return "raw"
+
+
+def inside(file: int) -> str | None:
+    """The format of an open file that is a container for a disk by its first bytes, whatever its name; None for any other.
+
+    Only what no boot sector begins with. VHD is left out: its mark is at the end, where a guest may write anything.
+    """
+    head = os.pread(file, 8, 0)
+    return next((kind for magic, kind in _CONTAINERS if head.startswith(magic)), None)
+
+
+def check_raw(file: int, name: str) -> None:
+    """Conflict for an image that is to be a disk as it is, and is none: no machine boots from a container."""
+    if words := container_problem(inside(file), name):
+        raise Conflict(words, code="image.format")
+
+
+def container_problem(kind: str | None, name: str) -> str | None:
+    """What is to be done about a container that is named as an image."""
+    if kind is None:
+        return None
+    return (
+        f"{name[:80]} is {kind} inside, no raw disk. Convert it first: on the page Images, "
+        "with manage.py image convert or POST /images/convert."
+    )
 
 
 def check_asked(asked: str | None, found: str, name: str) -> None:

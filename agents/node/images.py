@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.node import copying, extents, parts, sample
+from agents.node import copying, extents, formats, parts, sample
 from agents.node.errors import NoRoom
 from agents.node.folder import Entry, entry_of
 from agents.node.judging import JudgedFolder
@@ -227,6 +227,8 @@ class Images(JudgedFolder):
                 ) from error
         try:
             status = entry_of(name, os.fstat(source))
+            if status.regular:
+                formats.check_raw(source, name)
             if not status.regular or status.size <= 0 or status.size % SECTOR:
                 raise Conflict(
                     f"master {name} is not a regular file of a multiple of {SECTOR} bytes; "

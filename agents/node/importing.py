@@ -21,6 +21,8 @@ _MARK = re.compile(r"\.[0-9a-f]{12}\.import")
 def check_importable(node: Node, old: str, new: str) -> Entry:
     """The entry of an image that may become `new`: no master, whole, not exported, not being made or read. Under the node's lock."""
     check_import(old)
+    if words := node.images.container(old):
+        raise Conflict(words, code="image.format")
     entry = node.images.check_disk(old)
     clash = node.images.find(new)
     if clash is not None and clash.name != old:

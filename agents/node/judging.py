@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
+from agents.node import formats
 from agents.node.folder import Entry, Folder, entry_of
 from ipxeready.errors import Conflict, Invalid, NotFound
 from ipxeready.storage import iqn as iqns
@@ -64,6 +66,21 @@ class JudgedFolder(Folder):
                 code="file.links",
             )
         return entry
+
+    def container(self, name: str) -> str | None:
+        """Why an image cannot be a disk as it is: qcow2 or the like inside. None for what cannot be read, too."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with self.handle() as folder:
+            try:
+                file = os.open(name, flags, dir_fd=folder)
+            except OSError:
+                return None
+            try:
+                regular = stat.S_ISREG(os.fstat(file).st_mode)
+                kind = formats.inside(file) if regular else None
+            finally:
+                os.close(file)
+        return formats.container_problem(kind, name)
 
     def check_deletable(self, name: str, *, master: bool = False) -> Entry:
         """The entry of an image that may be removed: no symlink, no second link, a master only where that was said."""

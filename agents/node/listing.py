@@ -96,16 +96,19 @@ def _shown(node: Node, entry: Entry, users: dict[str, str]) -> ImageFile:
     }
     if user := users.get(node.images.path(entry.name)):
         shown["target"] = user
-    if problem := _problem(node, entry, shown["kind"]):
+    if problem := _problem(node, entry, shown["kind"], used=bool(user)):
         shown["problem"] = problem
     return shown
 
 
-def _problem(node: Node, entry: Entry, kind: str) -> str | None:
+def _problem(node: Node, entry: Entry, kind: str, *, used: bool) -> str | None:
     if node.is_making(entry.name):
         return "is being made"
     try:
         if kind in (KIND_DISK, KIND_MASTER):
+            # What a machine writes on its disk is its own affair.
+            if not used and (words := node.images.container(entry.name)):
+                return words
             node.images.check_disk(entry.name)
         else:
             node.images.check_iso(entry.name)

@@ -24,6 +24,7 @@ class Masters:
         self._images = images
         self._lock = threading.Lock()
         self._found: dict[str, Entry] = {}
+        self._problems: dict[str, tuple[tuple[float, ...], str | None]] = {}
         self._stamp: tuple[int, int, int] | None = None
         self._at = 0.0
 
@@ -51,10 +52,21 @@ class Masters:
             )
         return entry
 
+    def problem(self, entry: Entry) -> str | None:
+        """Why disks cannot be cloned from it: it is no raw disk. Read again only when the file has changed."""
+        was = (*entry.identity, entry.size, entry.mtime)
+        known = self._problems.get(entry.name)
+        if known is None or known[0] != was:
+            known = (was, self._images.container(entry.name))
+            self._problems[entry.name] = known
+        return known[1]
+
     def _renew(self) -> dict[str, Entry]:
         stamp = self._images.stamp()
         young = time.time_ns() - stamp[2] < _GRAIN_NS
         self._found = {entry.name: entry for entry in self._images.masters()}
+        for gone in self._problems.keys() - self._found.keys():
+            self._problems.pop(gone, None)
         self._stamp = None if young else stamp
         self._at = time.monotonic()
         return self._found

@@ -118,6 +118,8 @@ class Master(TypedDict):
     name: str
     size: int
     mtime: str
+    problem: NotRequired[str]
+    """Why no disk can be cloned from it, in words."""
 
 
 class MasterList(TypedDict):

@@ -11,7 +11,7 @@ from agents.services import agent_register
 from ipxeready.actors import SYSTEM
 from tests.agents.fakes import http_server, silent
 from tests.agents.helpers import trail
-from tests.nodes import MIB, RealNode
+from tests.nodes import BASE, MIB, RealNode
 
 
 def test_it_lists_each_nodes_masters(
@@ -33,6 +33,23 @@ def test_it_lists_each_nodes_masters(
     assert (second["agent"], second["iscsi_server"]) == ("b", "127.0.0.1")
     assert "error" not in first
     assert [line["status"] for line in trail("master.list")] == ["ok"]
+
+
+def test_a_master_from_which_nothing_is_cloned_says_why(
+    api: APIClient, node: RealNode
+) -> None:
+    name = f"{node.name('cloud')}_tpl_v1.img"
+    node.image(name, content=b"QFI\xfb\0\0\0\3")
+    node.register("a")
+    (listed,) = api.get("/masters").json()["agents"]
+    (found,) = [master for master in listed["masters"] if master["name"] == name]
+    assert "qcow2 inside" in found["problem"]
+    page = api.get("/agents/a/images").json()["images"]
+    (found,) = [image for image in page if image["name"] == name]
+    assert "qcow2 inside" in found["problem"]
+    answer = api.post("/agents/a/luns/disk", {"iqn": f"{BASE}:x", "master": name})
+    assert answer.status_code == 409
+    assert "image convert" in answer.json()["detail"]["error"]
 
 
 def test_a_dead_and_a_hung_node_do_not_block_the_rest(

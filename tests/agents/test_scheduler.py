@@ -153,6 +153,21 @@ def test_real_nodes_are_asked(node: RealNode, other_node: RealNode) -> None:
     assert _pick(agents, master=master) == "b"
 
 
+def test_a_master_that_is_no_raw_disk_is_on_no_node(
+    node: RealNode, other_node: RealNode
+) -> None:
+    master = f"{node.name('raw')}_tpl_v1.img"
+    node.image(master, content=b"QFI\xfb\0\0\0\3")
+    other_node.image(master)
+    agents = [
+        Agent(id="a", base_url=node.base_url, token=node.token),
+        Agent(id="b", base_url=other_node.base_url, token=other_node.token),
+    ]
+    assert _pick(agents, master=master) == "b"
+    with pytest.raises(Conflict, match="qcow2 inside"):
+        _pick(agents[:1], master=master)
+
+
 def test_a_named_node_must_be_enabled_and_have_the_role() -> None:
     agent = Agent(id="n", base_url="http://192.0.2.1")
     check_named_node(agent, "disk")

@@ -246,6 +246,20 @@ def test_a_wrong_checksum_is_told_with_what_to_do_and_can_be_mended(
     assert sent == []
 
 
+def test_a_master_that_is_no_raw_disk_is_said_and_can_be_converted(
+    page_as: PageAs, place: Place
+) -> None:
+    name = f"{place.node.name()}_tpl_1.img"
+    words = ["qemu-img", "create", "-q", "-f", "qcow2", name, "2M"]
+    subprocess.run(words, cwd=place.node.folder, check=True)
+    page = page_as("operator")
+    _open(page, place)
+    row = page.locator("#files tbody tr", has_text=name)
+    expect(row).to_contain_text("qcow2 inside")
+    choice = page.locator(f"#id_convert-source option[value='{name}']")
+    expect(choice).to_have_count(1)
+
+
 @pytest.mark.parametrize(("lang", "js"), WAYS)
 def test_an_image_of_another_system_is_converted_as_a_job(
     page_as: PageAs, place: Place, lang: str, js: bool

@@ -45,6 +45,59 @@ def test_every_file_is_listed_with_its_kind_its_user_and_its_problem(lab: Lab) -
     assert "problem" not in found["win_tpl_1.img"]
 
 
+@pytest.mark.parametrize(
+    ("magic", "kind", "size"),
+    [
+        (b"QFI\xfb\0\0\0\3", "qcow2", SIZE),
+        (b"QFI\xfb\0\0\0\3", "qcow2", SIZE + 7),
+        (b"vhdxfile", "vhdx", SIZE),
+        (b"KDMV\1\0\0\0", "vmdk", SIZE),
+    ],
+)
+def test_what_is_no_raw_disk_inside_becomes_no_disk_and_is_listed_so(
+    lab: Lab, magic: bytes, kind: str, size: int
+) -> None:
+    lab.image("cloud_tpl_1.img", size, magic)
+    lab.image("cloud.img", size, magic)
+    lab.image("good_tpl_1.img")
+    before = sorted(path.name for path in lab.folder.iterdir())
+    for source in ({"master": "cloud_tpl_1.img"}, {"import": "cloud.img"}):
+        answer = lab.disk("pc-1.debian", **source)
+        assert answer.status_code == 409, answer.content
+        words = answer.json()["detail"]
+        assert f"is {kind} inside" in words
+        assert "manage.py image convert" in words
+        assert len(words) <= 200
+    assert sorted(path.name for path in lab.folder.iterdir()) == before
+    found = listed(lab)
+    assert f"is {kind} inside" in found["cloud.img"]["problem"]
+    assert f"is {kind} inside" in found["cloud_tpl_1.img"]["problem"]
+    masters = {
+        each["name"]: each for each in lab.client.get("/masters").json()["masters"]
+    }
+    assert f"is {kind} inside" in masters["cloud_tpl_1.img"]["problem"]
+    assert "problem" not in masters["good_tpl_1.img"]
+
+
+def test_a_disk_is_never_refused_for_what_its_machine_wrote(lab: Lab) -> None:
+    assert lab.disk("pc-1.debian", size=SIZE).status_code == 201
+    with (lab.folder / "pc-1.debian.img").open("r+b") as disk:
+        disk.write(b"QFI\xfb\0\0\0\3")
+    assert "problem" not in listed(lab)["pc-1.debian.img"]
+    assert lab.delete("pc-1.debian").status_code == 200
+    assert lab.disk("pc-1.debian", existing=True).status_code == 201
+
+
+def test_a_master_that_was_put_right_is_cloned(files: Lab) -> None:
+    path = files.image("cloud_tpl_1.img", SIZE, b"vhdxfile")
+    assert files.disk("pc-1.debian", master=path.name).status_code == 409
+    assert "problem" in files.client.get("/masters").json()["masters"][0]
+    path.unlink()
+    files.image("cloud_tpl_1.img")
+    assert "problem" not in files.client.get("/masters").json()["masters"][0]
+    assert files.disk("pc-1.debian", master=path.name).status_code == 201
+
+
 def test_only_what_nobody_uses_is_deleted(lab: Lab) -> None:
     assert lab.disk("pc-1.debian", size=SIZE).status_code == 201
     used = lab.client.delete("/images?name=pc-1.debian.img")
