@@ -44,6 +44,9 @@ class OperatorForm(_ModelForm):
             self.fields["password"].required = True
             self.fields["password"].help_text = ""
 
+    def validate_unique(self) -> None:
+        """Nothing: the service says whose name is taken, with the same words as everywhere."""
+
 
 def too_many(wait: int) -> str:
     """What is said while a wait lasts."""

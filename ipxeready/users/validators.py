@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from django.contrib.auth.hashers import identify_hasher
+from django.contrib.auth.password_validation import MinimumLengthValidator
+from django.utils.translation import ngettext
 
 from ipxeready.actors import ROLES
 from ipxeready.errors import Invalid
@@ -15,6 +17,18 @@ RESERVED = frozenset({"token", "system", "firmware", "anonymous"})
 
 _TOKEN_NAME = re.compile(r"[^\W_][\w .-]{0,39}")
 _USERNAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+
+
+class LengthValidator(MinimumLengthValidator):
+    """Django's; but Django 5.2 reworded its refusal, and has no Chinese for the new words."""
+
+    def get_error_message(self) -> str:
+        """The same English, from our catalogue."""
+        return ngettext(
+            "This password is too short. It must contain at least %(count)s character.",
+            "This password is too short. It must contain at least %(count)s characters.",
+            self.min_length,
+        ) % {"count": self.min_length}
 
 
 def check_username(text: str) -> str:

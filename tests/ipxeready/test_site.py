@@ -114,6 +114,38 @@ def test_a_refusal_of_the_service_is_an_error_of_the_form(layout: Layout) -> Non
     assert layout.users_yml.read_bytes() == before
 
 
+def test_a_name_that_is_taken_is_refused_in_the_words_of_the_service() -> None:
+    data = {"username": "oscar", "role": "viewer", "password": PASSWORD}
+    client = login("alice")
+    page = client.post("/admin/users/operator/add/", data).content.decode()
+    assert "there is a user oscar already" in page
+    assert 'id="id_username_error"' in page
+    page = client.post(
+        "/admin/users/operator/add/", data, headers={"Accept-Language": "zh-hans"}
+    ).content.decode()
+    assert "已有用户 oscar" in page
+
+
+@pytest.mark.parametrize(
+    ("password", "words"),
+    [
+        ("short", "至少 10 个字符"),
+        ("password123", "太常见"),
+        ("83625190473", "只包含数字"),
+    ],
+)
+def test_what_is_wrong_with_a_password_is_said_in_chinese(
+    password: str, words: str
+) -> None:
+    answer = login("alice").post(
+        "/admin/users/operator/oscar/change/",
+        {"role": "operator", "is_active": "on", "password": password},
+        headers={"Accept-Language": "zh-hans"},
+    )
+    error = answer.content.decode().partition('id="id_password_error"')[2]
+    assert words in error[:200]
+
+
 def test_a_change_on_the_page_is_the_smallest_change_of_the_file(
     layout: Layout,
 ) -> None:
