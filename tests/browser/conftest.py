@@ -6,20 +6,22 @@ addresses elsewhere) and fails the test for it at the end; `page.allowed` takes 
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import chromium
 from tests.browser.pictures import JUDGED
 from tests.browser.product import PASSWORD, PEOPLE, Product
-from tests.browser.windows import Window
+from tests.browser.windows import PATIENCE, Window
 
 HERE = Path(__file__).parent
+Register = Callable[..., str]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -35,6 +37,8 @@ def browser() -> Iterator[Browser]:
     # Playwright keeps an event loop in this thread, at which Django would take tests
     # that run after these for asynchronous code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    # As patient as a window's clicks are: a machine that has other work answers late.
+    expect.set_options(timeout=PATIENCE)
     with chromium.launched() as found:
         yield found
 
@@ -64,6 +68,23 @@ def own_room(tmp_path: Path) -> Iterator[Product]:
         yield product
     finally:
         product.end()
+
+
+@pytest.fixture
+def register(room: Product) -> Iterator[Register]:
+    """Registers a node with the room for one test."""
+    names: list[str] = []
+
+    def make(stem: str, base_url: str, **fields: Any) -> str:
+        name = f"{stem}-{os.getpid()}-{len(names)}"
+        room.call("POST", "/agents", {"id": name, "base_url": base_url, **fields})
+        names.append(name)
+        return name
+
+    yield make
+    for name in names:
+        with contextlib.suppress(OSError):  # the test may have deleted it
+            room.call("DELETE", f"/agents/{name}")
 
 
 class PageAs(Protocol):

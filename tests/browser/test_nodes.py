@@ -5,10 +5,8 @@ Texts are looked for by what they are (fields, addresses), so that both language
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +15,7 @@ from playwright.sync_api import Page, expect
 
 from tests.agents import fakes
 from tests.agents.node import node_lab
-from tests.browser.conftest import PageAs
+from tests.browser.conftest import PageAs, Register
 from tests.browser.looking import assert_accessible, assert_fits
 from tests.browser.product import Product
 from tests.nodes import BASE, RealNode, node, stgt_node
@@ -26,24 +24,6 @@ __all__ = ["node", "stgt_node"]
 LIST = "/admin/agents/agent/"
 #: Both languages, and the forms with and without scripts.
 WAYS = [("en", True), ("zh", True), ("en", False), ("zh", False)]
-Register = Callable[..., str]
-
-
-@pytest.fixture
-def register(room: Product) -> Iterator[Register]:
-    """Registers a node with the room for one test."""
-    names: list[str] = []
-
-    def make(stem: str, base_url: str, **fields: Any) -> str:
-        name = f"{stem}-{os.getpid()}-{len(names)}"
-        room.call("POST", "/agents", {"id": name, "base_url": base_url, **fields})
-        names.append(name)
-        return name
-
-    yield make
-    for name in names:
-        with contextlib.suppress(OSError):  # the test may have deleted it
-            room.call("DELETE", f"/agents/{name}")
 
 
 def _save(page: Page) -> None:

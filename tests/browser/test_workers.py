@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PageAs
+from tests.browser.conftest import PageAs, Register
 from tests.browser.looking import assert_accessible, assert_fits
 from tests.browser.product import MASTERS, Product
+from tests.nodes import BASE, RealNode, stgt_node
 
+__all__ = ["stgt_node"]
 LIST = "/admin/workers/worker/"
 WAYS = [("en", True), ("zh", True), ("en", False), ("zh", False)]
 ways = pytest.mark.parametrize(("lang", "js"), WAYS)
@@ -39,6 +42,11 @@ def send(page: Page) -> None:
 
 def record(room: Product, worker_id: str) -> dict[str, Any]:
     return dict(room.call("GET", f"/workers/{worker_id}"))
+
+
+def targets(node: RealNode, iqn: str) -> list[Any]:
+    """The node's targets with this name: one or none."""
+    return [each for name, each in node.targets().items() if name == iqn]
 
 
 # --- the list ---------------------------------------------------------------------
@@ -320,6 +328,62 @@ def test_a_node_that_has_no_drive_says_so_where_a_cd_is_attached(
     page.goto(at("worker-08"))
     page.locator("a[href$='/cd/attach/']").click()
     expect(page.locator("#content-main")).to_contain_text("local: takes no install CDs")
+
+
+@pytest.fixture
+def bare(room: Product, register: Register) -> Iterator[str]:
+    """A worker without a disk; it goes before the nodes that the test registered."""
+    name = room.worker()
+    yield name
+    room.call("DELETE", f"/workers/{name}")
+
+
+@pytest.mark.tgtd
+@ways
+def test_an_iso_of_a_node_becomes_the_install_cd_and_is_detached_again(
+    lang: str,
+    js: bool,
+    page_as: PageAs,
+    room: Product,
+    register: Register,
+    stgt_node: RealNode,
+    bare: str,
+) -> None:
+    role = {"disk": False, "cd": True}
+    ours = register("cds", stgt_node.base_url, token=stgt_node.token, role=role)
+    iso = stgt_node.image(f"{stgt_node.name('win')}.iso", content=b"iso")
+    iqn = f"{BASE}:{bare}.windows.iso"
+    state = {"en": ("registered", "installing"), "zh": ("已注册", "安装中")}[lang]
+    page = page_as("operator", lang, js=js)
+    page.goto(at(bare))
+    badge = page.locator("#identity .badge")
+    expect(badge).to_have_text(state[0])
+    page.locator("a[href$='/cd/attach/']").click()
+    page.select_option("#id_iso", f"{ours}/{iso.name}")
+    send(page)
+    page.wait_for_url(f"**{at(bare)}")
+    for words in (ours, iso.name, iqn):
+        expect(page.locator("#cd")).to_contain_text(words)
+    expect(badge).to_have_text(state[1])
+    # One at a time.
+    expect(page.locator("a[href$='/cd/attach/']")).to_have_count(0)
+    expect(page.locator("#boot-variables pre").first).to_contain_text(f"set cd-iqn {iqn}")  # fmt: skip
+    (lun,) = [each["luns"][0] for each in targets(stgt_node, iqn)]
+    assert (lun["type"], lun["backing"]) == ("cd", str(iso))
+    made = record(room, bare)
+    assert (made["state"], made["cd"]["agent"]) == ("installing", ours)
+
+    page.locator("#cd a[href$='/cd/detach/']").click()
+    expect(page.locator("ul.goes").first).to_contain_text(iqn)
+    expect(page.locator("ul.stays")).to_contain_text(iso.name)
+    send(page)
+    page.wait_for_url(f"**{at(bare)}")
+    expect(page.locator("#cd")).to_have_count(0)
+    expect(badge).to_have_text(state[0])
+    expect(page.locator("a[href$='/cd/attach/']")).to_be_visible()
+    assert targets(stgt_node, iqn) == []
+    assert iso.exists()
+    assert record(room, bare)["cd"] is None
 
 
 def test_an_install_cd_is_detached(page_as: PageAs, own_room: Product) -> None:

@@ -14,6 +14,9 @@ from tests.browser.product import Product
 
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
+#: Milliseconds for which a page is waited for.
+PATIENCE = 15_000
+
 
 class Window:
     """One context of its own: cookies, language, theme, width, with or without scripts."""
@@ -39,7 +42,7 @@ class Window:
             java_script_enabled=js,
             reduced_motion="reduce",
         )
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(PATIENCE)
         self.context.route("**/*", chromium.only_here)
         self.context.on("console", self._hear)
         self.context.on("weberror", lambda error: self._say(str(error.error)))
