@@ -59,12 +59,12 @@ def place(room: Product, node: RealNode) -> Iterator[Place]:
     found = Place(node.name("images"), node, room)
     body = {"id": found.id, "base_url": node.base_url, "token": node.token}
     room.call("POST", "/agents", body)
-    before = set(node.folder.iterdir())
+    before = set(node.folder.glob("[!.]*"))  # what is hidden is the node's own
     yield found
     path = f"/agents/{found.id}/uploads"
     for upload in room.call("GET", path)["uploads"]:
         room.call("DELETE", f"{path}/{upload['id']}")
-    for file in set(node.folder.iterdir()) - before:
+    for file in set(node.folder.glob("[!.]*")) - before:
         with contextlib.suppress(OSError):
             file.unlink()
     room.call("DELETE", f"/agents/{found.id}")
