@@ -204,6 +204,7 @@ def main() -> None:
             if error:
                 break
     lives[-1].kill()
+    rig.stop()  # or the kernel keeps all targets, for the next test in this guest
 
 
 @contextlib.contextmanager
