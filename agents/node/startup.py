@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import logging
+import os
 import threading
 from collections.abc import Callable
 
@@ -60,6 +63,35 @@ def check(config: Config) -> Backend:
         return choose(config)
     except ConfigError as error:
         raise StartError(str(error)) from error
+
+
+def claim(config: Config) -> int | None:
+    """Have the image directory for this process and those it forks; StartError when another agent has it.
+
+    Two agents over one directory would export one image twice. Returns the descriptor that keeps it, which
+    ends with the last of these processes, also by `kill -9`; None where the file system has no such locks (NFS).
+    """
+    folder = str(config.disk_dir)
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StartError(
+            f"IPXE_DISK_DIR={folder!r}: cannot be read: {error.strerror}"
+        ) from None
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(held)
+        if error.errno == errno.EWOULDBLOCK:
+            raise StartError(
+                f"IPXE_DISK_DIR={folder!r}: another agent serves this directory (`fuser -v {folder}` names it), and "
+                "two would give one disk to two machines. End that one, or give this one a directory of its own"
+            ) from None
+        logger.warning(
+            "whether another agent serves %s cannot be told: %s", folder, error.strerror
+        )
+        return None
+    return held
 
 
 def build(config: Config) -> Node:

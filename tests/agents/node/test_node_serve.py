@@ -45,6 +45,7 @@ class Agent:
     def __init__(self, environment: dict[str, str], port: int, slow: bool) -> None:
         what = ["-c", SLOW] if slow else ["manage.py", "serve"]
         self.port = port
+        self.environment = environment
         self.process = subprocess.Popen(
             [*WITH_US, sys.executable, *what],
             cwd=REPOSITORY,
@@ -242,3 +243,27 @@ def test_a_start_that_cannot_work_ends_with_a_line_that_says_why(
     assert done.returncode != 0
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_two_agents_never_serve_one_directory(tmp_path: Path) -> None:
+    (tmp_path / "root" / "images").mkdir(parents=True)
+    (tmp_path / "other").symlink_to(tmp_path / "root" / "images")
+    with agent(tmp_path, None) as first:
+        second = Agent(
+            first.environment
+            | {
+                "IPXE_ROOT": str(tmp_path / "another-root"),
+                "IPXE_AGENT_BIND": f"127.0.0.1:{free_port()}",
+                "IPXE_DISK_DIR": str(tmp_path / "other"),
+            },
+            0,
+            slow=False,
+        )
+        assert second.process.wait(30) != 0
+        eventually(lambda: "another agent serves this directory" in second.output)
+        assert "Traceback" not in second.output
+        assert first.up()
+        first.kill()
+    # A kill leaves nothing that is in the way.
+    with agent(tmp_path, None) as again:
+        assert again.call("GET", "/lun") == (200, [])
