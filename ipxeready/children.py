@@ -12,8 +12,12 @@ from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
-#: Passes our end on to the program, and is gone only when that is.
-_GUARD: Final = """trap 'kill "$p"' TERM; "$@" & p=$!; wait "$p"; wait "$p" """
+#: Passes our end on to the program, and is gone only when that is. The end may come before the program's number is known,
+#: and is lost on a shell that has forked and not become the program yet: hence the pause.
+_GUARD: Final = (
+    """end() { sleep 0.1; kill "$p"; }; trap 'e=1; [ -z "$p" ] || end' TERM; "$@" & p=$!; """
+    """[ -z "$e" ] || end; wait "$p"; wait "$p" """
+)
 
 
 def _follow_parent(signum: int) -> Callable[[], None]:
@@ -74,7 +78,8 @@ class Child:
         try:
             self._process.wait(patience)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            # Its session's group, which nothing of it may outlive.
+            os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def last_lines(self, count: int = 8) -> str:

@@ -17,6 +17,7 @@ from ipxeready.index import freshness
 from ipxeready.jobs.runner import runner
 from ipxeready.storage.paths import Layout
 from ipxeready.web.authentication import TokenUser
+from workers.dnsmasq import Reloading
 
 TOKEN = "token-of-the-tests"
 
@@ -50,6 +51,7 @@ def layout(tmp_path: Path, settings: Any, django_db_blocker: Any) -> Iterator[La
         yield layout
         # Their threads use this index.
         assert runner().idle(60), "a job of this test does not end"
+        assert Reloading.idle(60), "a reload of this test does not end"
         connections["default"].close()
     connections.databases["default"]["NAME"] = known
     connections["default"].settings_dict["NAME"] = known

@@ -16,6 +16,8 @@ from ipxeready.index.writer import Transaction
 from workers import dnsmasq_process
 from workers.reload import Reloader, ReloadResult
 
+_THREAD = "dnsmasq-reload"
+
 
 def not_seen() -> str | None:
     """Why dnsmasq does not have what the hosts file says; None when it has, or nobody can tell."""
@@ -46,9 +48,20 @@ class Reloading:
         if self.patience is None:
             self._reload()
             return
-        thread = threading.Thread(target=self._reload_apart, daemon=True)
+        thread = threading.Thread(target=self._reload_apart, name=_THREAD, daemon=True)
         thread.start()
         thread.join(self.patience)
+
+    @staticmethod
+    def idle(seconds: float) -> bool:
+        """Whether no reload goes on by itself, within `seconds`."""
+        end = time.monotonic() + seconds
+        for thread in threading.enumerate():
+            if thread.name == _THREAD:
+                thread.join(max(0.0, end - time.monotonic()))
+                if thread.is_alive():
+                    return False
+        return True
 
     def _reload_apart(self) -> None:
         try:

@@ -23,6 +23,7 @@ from ipxeready.reach import (
 )
 from ipxeready.startup import StartError
 from ipxeready.storage.paths import Layout
+from tests.processes import eventually
 
 
 @pytest.mark.parametrize(
@@ -182,6 +183,29 @@ def test_a_guarded_program_is_ended_by_the_request_to_its_guard(tmp_path: Path) 
         time.sleep(0.02)
     guard.stop(10)
     assert not Path(f"/proc/{inner[0]}").exists()
+
+
+def test_a_guard_that_is_ended_before_it_knows_its_program_ends_it_all_the_same(
+    tmp_path: Path,
+) -> None:
+    command = guarded([sys.executable, "-c", "import time; time.sleep(61.25)"])
+    command[2] = command[2].replace("p=$!", "kill -TERM $$; p=$!")
+    guard = Child("x", command, log=tmp_path / "log", environ=os.environ)
+    assert guard._process.wait(20) == 128 + signal.SIGTERM
+
+
+def test_what_does_not_end_when_asked_is_killed_with_all_that_it_started(
+    tmp_path: Path,
+) -> None:
+    script = "trap '' TERM; sleep 61.25 & echo $!; wait"
+    stubborn = Child(
+        "x", ["sh", "-c", script], log=tmp_path / "log", environ=os.environ
+    )
+    eventually(lambda: stubborn.last_lines())
+    inner = int(stubborn.last_lines())
+    stubborn.stop(0.2)
+    assert stubborn.ended
+    eventually(lambda: not Path(f"/proc/{inner}").exists())
 
 
 def test_a_guarded_program_that_ends_ends_its_guard(tmp_path: Path) -> None:
