@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from ipxeready.said import said
+
 CONFIGFS: Final = Path("/sys/kernel/config")
 TARGET: Final = CONFIGFS / "target"
 #: Where the kernel has its iSCSI targets; somebody has to make it once.
@@ -29,7 +31,7 @@ def problem() -> str | None:
     that has neither the target nor modules to load.
     """
     if os.geteuid() != 0:
-        return "LIO takes orders from root only"
+        return said("LIO takes orders from root only")
     try:
         if not TARGET.is_dir():
             why = _load() or _mount()
@@ -38,7 +40,7 @@ def problem() -> str | None:
         ISCSI.mkdir(exist_ok=True)
         return None if _takes_files() else _load() or _still_not()
     except (OSError, subprocess.SubprocessError) as error:
-        return f"LIO cannot be set up: {error}"
+        return said("LIO cannot be set up: {error}", error=str(error))
 
 
 def _takes_files() -> bool:
@@ -52,18 +54,27 @@ def _takes_files() -> bool:
 
 
 def _still_not() -> str | None:
-    return None if _takes_files() else "the kernel's LIO serves no files"
+    return None if _takes_files() else said("the kernel's LIO serves no files")
 
 
 def _load() -> str | None:
     missing = [name for name in _MODULES if not _loaded(name)]
     if missing and not (_modules().is_dir() and shutil.which("modprobe")):
         release = os.uname().release
-        return f"this kernel ({release}) has no LIO, and no modules of it to load"
+        return said(
+            "this kernel ({release}) has no LIO, and no modules of it to load",
+            release=release,
+        )
     for name in missing:
         words = _run("modprobe", "-q", name)
+        if words:
+            return said(
+                "the kernel module {name} cannot be loaded: {words}",
+                name=name,
+                words=words.removeprefix(": "),
+            )
         if words is not None:
-            return f"the kernel module {name} cannot be loaded{words}"
+            return said("the kernel module {name} cannot be loaded", name=name)
     return None
 
 
@@ -80,9 +91,15 @@ def _loaded(module: str) -> bool:
 def _mount() -> str | None:
     if not TARGET.is_dir() and not os.path.ismount(CONFIGFS):
         words = _run("mount", "-t", "configfs", "configfs", str(CONFIGFS))
+        if words:
+            return said(
+                "configfs cannot be mounted: {words}", words=words.removeprefix(": ")
+            )
         if words is not None:
-            return f"configfs cannot be mounted{words}"
-    return None if TARGET.is_dir() else f"the kernel does not show {TARGET}"
+            return said("configfs cannot be mounted")
+    if TARGET.is_dir():
+        return None
+    return said("the kernel does not show {path}", path=TARGET)
 
 
 def _has_configfs() -> bool:

@@ -13,6 +13,7 @@ from agents.protocol.access import CHAP, OFF, Access, Chap, access_of, check_acc
 from agents.protocol.answers import Session, Target
 from agents.protocol.systems import CD
 from ipxeready.errors import ApplicationError, Conflict, Invalid
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 
 logger = logging.getLogger(__name__)
@@ -56,7 +57,11 @@ def remembered(
             if error is not None:
                 node.doubtful.add(name)
                 raise Conflict(
-                    f"{name} did not take the new secret: {error.message}",
+                    said(
+                        "{name} did not take the new secret: {why}",
+                        name=name,
+                        why=error.message,
+                    ),
                     code="chap.half",
                 ) from error
     except BaseException:
@@ -103,7 +108,12 @@ def wanted(
         check_access(mode)
     if chap is not None and mode != CHAP:
         raise Invalid(
-            f"chap is given and access is {mode or 'not'}; give both, or leave chap out.",
+            said(
+                "chap is given and access is {access}; give both, or leave chap out.",
+                access=mode,
+            )
+            if mode
+            else said("chap is given and access is not; give both, or leave chap out."),
             code="chap.without_access",
             field="chap",
         )
@@ -114,7 +124,11 @@ def wanted(
     known = node.secrets.read().get(initiator)
     if known is None:
         raise Invalid(
-            f"access chap needs chap with username and secret: this node has no secret for {initiator}.",
+            said(
+                "access chap needs chap with username and secret: this node has no secret for "
+                "{initiator}.",
+                initiator=initiator,
+            ),
             code="chap.missing",
             field="chap",
         )
@@ -131,8 +145,12 @@ def check_shared(iqn: str, path: str, mode: str | None) -> None:
     """Refuse to close an ISO that all machines share."""
     if mode not in (None, OFF) and is_shared(iqn, path):
         raise Invalid(
-            f"access {mode!r}: {iqn} bears the ISO's own name, so it is no worker's alone: it is read-only and "
-            "open to all. Attach the ISO to one worker under that worker's name.",
+            said(
+                "access {mode}: {iqn} bears the ISO's own name, so it is no worker's alone: it is "
+                "read-only and open to all. Attach the ISO to one worker under that worker's name.",
+                mode=repr(mode),
+                iqn=iqn,
+            ),
             code="access.shared",
             field="access",
         )
@@ -209,13 +227,19 @@ def _check_not_locked_out(target: Target, access: Access, *, changed: bool) -> N
     out = locked_out(target, access)
     if out:
         why = (
-            "it has not been given that secret"
+            said("it has not been given that secret")
             if access.mode == CHAP
-            else f"only {access.initiator} may then log in"
+            else said("only {initiator} may then log in", initiator=access.initiator)
         )
         raise Conflict(
-            f"{target['iqn']} is in use by {describe(out)}, which could not come back after a break of its "
-            f"connection: {why}. Shut that machine down, or repeat with force=true; nobody is cut off.",
+            said(
+                "{iqn} is in use by {sessions}, which could not come back after a break of its "
+                "connection: {why}. Shut that machine down, or repeat with force=true; nobody is cut "
+                "off.",
+                iqn=target["iqn"],
+                sessions=describe(out),
+                why=why,
+            ),
             code="access.locked_out",
             extra={"sessions": out},
         )

@@ -25,6 +25,7 @@ from agents.protocol.access import Chap, check_access, check_chap
 from agents.protocol.answers import Master, MasterList
 from agents.protocol.requests import AccessRequest, CdRequest, DiskRequest
 from ipxeready.errors import Invalid
+from ipxeready.said import said
 from ipxeready.storage.jobs import STATES
 
 _LOG_LIMIT = 10_000
@@ -81,7 +82,10 @@ def disk_create(request: HttpRequest) -> HttpResponse:
     )
     size = data.get("size")
     if size is not None and not isinstance(size, str | int):
-        raise Invalid(f"size {size!r} is not a size: write 40G or bytes.", field="size")
+        raise Invalid(
+            said("size {size} is not a size: write 40G or bytes.", size=repr(size)),
+            field="size",
+        )
     wanted = DiskRequest(
         iqn=http.text(data, "iqn", required=True) or "",
         master=http.text(data, "master"),
@@ -122,7 +126,10 @@ def disk_grow(request: HttpRequest) -> HttpResponse:
     data = http.body(request, ("iqn", "size"))
     size = data.get("size")
     if not isinstance(size, str | int):
-        raise Invalid(f"size {size!r} is not a size: write 40G or bytes.", field="size")
+        raise Invalid(
+            said("size {size} is not a size: write 40G or bytes.", size=repr(size)),
+            field="size",
+        )
     iqn = http.text(data, "iqn", required=True) or ""
     return JsonResponse(growing.disk_grow(current(), iqn, size))
 
@@ -184,7 +191,12 @@ def job_list(request: HttpRequest) -> HttpResponse:
     state = http.text(given, "state")
     if state is not None and state not in STATES:
         raise Invalid(
-            f"state {state!r} must be one of {', '.join(STATES)}.", field="state"
+            said(
+                "state {state} must be one of {choices}.",
+                state=repr(state),
+                choices=", ".join(STATES),
+            ),
+            field="state",
         )
     limit = http.whole(given, "limit", 100, low=1, high=_JOB_LIMIT)
     known = current().jobs
@@ -215,7 +227,9 @@ def logs(request: HttpRequest) -> HttpResponse:
     if "before" in given:
         before = http.whole(given, "before", 0, low=0, high=1 << 62)
         if since:
-            raise Invalid("give either since or before, not both.", field="before")
+            raise Invalid(
+                said("give either since or before, not both."), field="before"
+            )
         return JsonResponse(current().log.read_back(before=before, limit=limit))
     return JsonResponse(current().log.read(since=since, limit=limit))
 
@@ -236,7 +250,9 @@ def _chap(data: Mapping[str, Any]) -> Chap | None:
         or not all(isinstance(value, str) for value in given.values())
     ):
         raise Invalid(
-            "chap must be an object with the texts username and secret, and nothing else.",
+            said(
+                "chap must be an object with the texts username and secret, and nothing else."
+            ),
             field="chap",
         )
     return check_chap(given["username"], given["secret"])

@@ -6,6 +6,7 @@ from agents.node.folder import Folder
 from agents.node.hidden import HiddenFile
 from agents.protocol.access import Chap, check_chap
 from ipxeready.errors import Conflict, Invalid
+from ipxeready.said import said
 
 NAME = ".chap.json"
 
@@ -21,7 +22,10 @@ class Secrets:
             NAME,
             mode=0o600,
             code="chap",
-            mend="Mend it, or delete it and set the access of the targets again; targets with CHAP stay shut meanwhile.",
+            mend=said(
+                "Mend it, or delete it and set the access of the targets again; targets with CHAP "
+                "stay shut meanwhile."
+            ),
         )
 
     def read(self) -> dict[str, Chap]:
@@ -31,7 +35,7 @@ class Secrets:
             return {}
         entries = data.get("secrets")
         if not isinstance(entries, dict):
-            raise self._file.broken('"secrets" must map initiators to secrets')
+            raise self._file.broken(said('"secrets" must map initiators to secrets'))
         return {name: self._entry(name, entry) for name, entry in entries.items()}
 
     def set(self, initiator: str, chap: Chap | None) -> Chap | None:
@@ -56,8 +60,12 @@ class Secrets:
             )
             if other is not None:
                 raise Conflict(
-                    f"chap.username {chap.username!r} is that of {other} already; "
-                    "each initiator needs a username of its own.",
+                    said(
+                        "chap.username {username} is that of {other} already; each initiator needs a "
+                        "username of its own.",
+                        username=repr(chap.username),
+                        other=other,
+                    ),
                     code="chap.taken",
                 )
             secrets[initiator] = chap
@@ -73,7 +81,7 @@ class Secrets:
         return before
 
     def _entry(self, name: str, entry: object) -> Chap:
-        problem = 'needs exactly "username" and "secret", both texts'
+        problem: str = said('needs exactly "username" and "secret", both texts')
         if (
             isinstance(entry, dict)
             and set(entry) == _KEYS
@@ -83,4 +91,6 @@ class Secrets:
                 return check_chap(entry["username"], entry["secret"])
             except Invalid as error:
                 problem = error.message
-        raise self._file.broken(f"the entry of {name}: {problem}")
+        raise self._file.broken(
+            said("the entry of {name}: {problem}", name=name, problem=problem)
+        )

@@ -19,6 +19,7 @@ from agents.node.runtime import Node
 from agents.protocol.answers import Converted
 from agents.protocol.filenames import check_format, check_image, check_source
 from ipxeready.errors import Conflict, NotFound
+from ipxeready.said import said
 from ipxeready.storage.jobs import Job
 from ipxeready.storage.sizes import MAX_SIZE, SECTOR, format_size
 
@@ -98,19 +99,28 @@ AT_RESTART[KIND] = _made_before
 def _check_free(node: Node, source: str, name: str) -> None:
     if (clash := node.images.find(name)) is not None:
         raise Conflict(
-            f"the image {clash.name} exists already; it was left as it is. Take another name, or delete it first.",
+            said(
+                "the image {name} exists already; it was left as it is. Take another name, or delete "
+                "it first.",
+                name=clash.name,
+            ),
             code="file.exists",
         )
     if node.is_making(source):
         raise Conflict(
-            f"{source} is being made by another call; wait for that.",
+            said("{name} is being made by another call; wait for that.", name=source),
             code="file.making",
         )
     path = node.images.path(source)
     for target in restored(node, node.targets()):
         if any(lun["backing"] == path for lun in target["luns"]):
             raise Conflict(
-                f"{source} is exported as {target['iqn']}, so it may change at any time. Delete that target first (without the file).",
+                said(
+                    "{name} is exported as {iqn}, so it may change at any time. Delete that target "
+                    "first (without the file).",
+                    name=source,
+                    iqn=target["iqn"],
+                ),
                 code="file.exported",
             )
 
@@ -122,15 +132,23 @@ def _open(images: Images, source: str) -> int:
             file = os.open(source, flags, dir_fd=folder)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                words = f"{source} is a symlink. Put the file itself there."
+                words = said(
+                    "{name} is a symlink. Put the file itself there.", name=source
+                )
                 raise Conflict(words, code="file.symlink") from error
             raise NotFound(
-                f"there is no {source} in the image directory that can be read ({error.strerror}).",
+                said(
+                    "there is no {name} in the image directory that can be read ({why}).",
+                    name=source,
+                    why=error.strerror,
+                ),
                 code="file.missing",
             ) from error
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise Conflict(f"{source} is not a regular file.", code="file.kind")
+        raise Conflict(
+            said("{name} is not a regular file.", name=source), code="file.kind"
+        )
     return file
 
 
@@ -141,16 +159,28 @@ def _looked_at(file: int, kind: str, source: str) -> tuple[int, int]:
         size = formats.check_info(told, qemuimg.path_of(file), kind, source)
         qemuimg.check(file, kind)
     except qemuimg.Failed as error:
-        raise qemuimg.refusal(error, f"read {source} as {kind}") from error
+        raise qemuimg.refusal(
+            error, said("read {source} as {kind}", source=source, kind=kind)
+        ) from error
     if size <= 0 or size % SECTOR:
         raise Conflict(
-            f"{source} is not converted: its disk has {size} bytes, and an image is more than 0 and a multiple of {SECTOR}. "
-            "Resize it where it comes from (qemu-img resize).",
+            said(
+                "{name} is not converted: its disk has {size} bytes, and an image is more than 0 "
+                "and a multiple of {sector}. Resize it where it comes from (qemu-img resize).",
+                name=source,
+                size=size,
+                sector=SECTOR,
+            ),
             code="convert.size",
         )
     if size > MAX_SIZE:
         raise Conflict(
-            f"{source} is not converted: its disk has {format_size(size)}, above this node's limit of {format_size(MAX_SIZE)}.",
+            said(
+                "{name} is not converted: its disk has {size}, above this node's limit of {most}.",
+                name=source,
+                size=format_size(size),
+                most=format_size(MAX_SIZE),
+            ),
             code="convert.size",
         )
     return size, int(told.get("cluster-size") or 0)
@@ -161,7 +191,7 @@ def _needed(file: int, kind: str, size: int, cluster: int, step: Step) -> int:
     try:
         found = qemuimg.data_bytes(file, kind, cluster, step.check)
     except qemuimg.Failed as error:
-        raise qemuimg.refusal(error, "read all of it") from error
+        raise qemuimg.refusal(error, said("read all of it")) from error
     return min(found, size)
 
 
@@ -186,7 +216,13 @@ def _write(
             if error.errno != errno.EFBIG:
                 raise
             raise NoRoom(
-                f"no room for {name}: {format_size(size)} is more than one file of this file system can have ({images.fs_type()})."
+                said(
+                    "no room for {name}: {size} is more than one file of this file system can have "
+                    "({kind}).",
+                    name=name,
+                    size=format_size(size),
+                    kind=images.fs_type(),
+                )
             ) from error
 
         def watch(fraction: float) -> None:
@@ -204,9 +240,13 @@ def _write(
         except qemuimg.Failed as error:
             if "No space left" in str(error) or "Disk quota" in str(error):
                 raise OSError(errno.ENOSPC, str(error)) from error
-            raise qemuimg.refusal(error, f"convert to {name}") from error
+            raise qemuimg.refusal(
+                error, said("convert to {name}", name=name)
+            ) from error
         if os.fstat(part).st_size != size:
-            raise Conflict(f"{name} came out with another size; try again.")
+            raise Conflict(
+                said("{name} came out with another size; try again.", name=name)
+            )
         whole()
         taken = os.fstat(part).st_blocks * 512
         return f"converted from {kind}"

@@ -17,6 +17,7 @@ from agents.protocol.answers import Created, Target
 from agents.protocol.filenames import check_iso, disk_filename
 from agents.protocol.requests import CdRequest, DiskRequest
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.jobs import Job
 from ipxeready.storage.sizes import parse_size
@@ -62,7 +63,8 @@ def disk_create(node: Node, request: DiskRequest, step: Step | None = None) -> C
                 entry = node.images.find(filename)
                 if entry is None:
                     raise NotFound(
-                        f"there is no image {filename} to export.", code="file.missing"
+                        said("there is no image {name} to export.", name=filename),
+                        code="file.missing",
                     )
                 node.images.check_disk(entry.name)
                 backing = _export(node, iqn, entry.name, request)
@@ -85,8 +87,11 @@ def disk_create(node: Node, request: DiskRequest, step: Step | None = None) -> C
             clash = node.images.find(filename)
             if clash is not None:
                 raise Conflict(
-                    f"the image {clash.name} exists already; it was left as it is. "
-                    "Export it with existing: true, or delete it first.",
+                    said(
+                        "the image {name} exists already; it was left as it is. Export it with existing: "
+                        "true, or delete it first.",
+                        name=clash.name,
+                    ),
                     code="file.exists",
                 )
             node.reserve(filename)
@@ -124,7 +129,10 @@ def cd_create(node: Node, request: CdRequest) -> Created:
     """Export an ISO read-only as a CD drive, and remember it, so that it comes back after a restart."""
     if not node.backend.cd:
         raise Invalid(
-            f"the {node.backend.name} backend has no CD drive. Attach the ISO on a node with stgt.",
+            said(
+                "the {backend} backend has no CD drive. Attach the ISO on a node with stgt.",
+                backend=node.backend.name,
+            ),
             code="backend.no_cd",
         )
     iso = check_iso(request.iso)
@@ -187,9 +195,12 @@ def _one_source(request: DiskRequest) -> int | None:
     ]
     if len(given) != 1:
         raise Invalid(
-            "give exactly one of master (clone it), size (an empty disk), existing: true "
-            "(export the image that is there) and import (the name of an image that becomes "
-            f"this disk); this request has {' and '.join(given) or 'none'}.",
+            said(
+                "give exactly one of master (clone it), size (an empty disk), existing: true (export "
+                "the image that is there) and import (the name of an image that becomes this disk); "
+                "this request has {given}.",
+                given=" and ".join(given) or "none",
+            ),
             code="disk.source",
         )
     return parse_size(request.size) if request.size is not None else None
@@ -201,8 +212,12 @@ def check_not_exported(node: Node, targets: list[Target], master: str) -> None:
     for target in targets:
         if any(lun["backing"] == path for lun in target["luns"]):
             raise Conflict(
-                f"master {master} is exported as {target['iqn']}, so that it may change at any "
-                "time. Delete that target first; its file stays.",
+                said(
+                    "master {master} is exported as {iqn}, so that it may change at any time. Delete "
+                    "that target first; its file stays.",
+                    master=master,
+                    iqn=target["iqn"],
+                ),
                 code="master.in_use",
             )
 
@@ -212,7 +227,9 @@ def _free_target(node: Node, iqn: str, master: str | None = None) -> list[Target
     path = None if master is None else node.images.path(master)
     targets = restored(node, node.about(iqn, path, recent=True))
     if any(target["iqn"].lower() == iqn for target in targets):
-        raise Conflict(f"the target {iqn} exists already.", code="target.exists")
+        raise Conflict(
+            said("the target {iqn} exists already.", iqn=iqn), code="target.exists"
+        )
     return targets
 
 
@@ -239,7 +256,11 @@ def _export(
     )
     if user != iqn:
         raise Conflict(
-            f"{filename} is exported already, as {user}; one image, one target.",
+            said(
+                "{name} is exported already, as {user}; one image, one target.",
+                name=filename,
+                user=user,
+            ),
             code="file.exported",
         )
     node.memory.settle()

@@ -15,6 +15,7 @@ from agents.node.swapping import Swap
 from agents.protocol.answers import Deleted, Target
 from agents.protocol.systems import CD
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unavailable
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 
 logger = logging.getLogger(__name__)
@@ -76,8 +77,10 @@ def _file_to_delete(
     """The image behind a target, if it may be deleted; None when it is gone already. `around`: who else may have it."""
     if any(lun["type"] == CD for lun in target["luns"]):
         raise Invalid(
-            "delete_file=true: an ISO may serve other machines and is never deleted here. "
-            "Repeat without delete_file, and remove the ISO by hand.",
+            said(
+                "delete_file=true: an ISO may serve other machines and is never deleted here. Repeat "
+                "without delete_file, and remove the ISO by hand."
+            ),
             code="file.iso",
             field="delete_file",
         )
@@ -88,8 +91,13 @@ def _file_to_delete(
     name = image_of(backing, node.images.folder)
     if name is None or backings:
         raise Conflict(
-            f"{target['iqn']} is backed by {backing}, which is not an image of {node.images.folder}. "
-            "Repeat without delete_file.",
+            said(
+                "{iqn} is backed by {backing}, which is not an image of {folder}. Repeat without "
+                "delete_file.",
+                iqn=target["iqn"],
+                backing=backing,
+                folder=node.images.folder,
+            ),
             code="file.outside",
         )
     for other in around:
@@ -97,7 +105,11 @@ def _file_to_delete(
             lun["backing"] == backing for lun in other["luns"]
         ):
             raise Conflict(
-                f"{name} also backs {other['iqn']}; delete that target first.",
+                said(
+                    "{name} also backs {iqn}; delete that target first.",
+                    name=name,
+                    iqn=other["iqn"],
+                ),
                 code="file.shared",
             )
     try:
@@ -110,16 +122,25 @@ def _delete_rest(node: Node, iqn: str, name: str, delete_file: bool) -> Deleted:
     """No such target: an error, unless its image is still to be deleted."""
     if node.is_making(name + iqns.IMAGE_SUFFIX):
         raise Conflict(
-            f"{name}{iqns.IMAGE_SUFFIX} is being made right now; delete it when that is done.",
+            said(
+                "{name} is being made right now; delete it when that is done.",
+                name=name + iqns.IMAGE_SUFFIX,
+            ),
             code="file.making",
         )
     entry = node.images.find(name + iqns.IMAGE_SUFFIX) if delete_file else None
     if entry is None:
-        raise NotFound(f"there is no target {iqn} on this node.", code="target.missing")
+        raise NotFound(
+            said("there is no target {iqn} on this node.", iqn=iqn),
+            code="target.missing",
+        )
     backing = node.images.path(entry.name)
     for other in node.about(iqn, backing):
         if any(lun["backing"] == backing for lun in other["luns"]):
-            raise Conflict(f"{entry.name} backs {other['iqn']}.", code="file.shared")
+            raise Conflict(
+                said("{name} backs {iqn}.", name=entry.name, iqn=other["iqn"]),
+                code="file.shared",
+            )
     entry = node.images.check_deletable(entry.name)
     node.images.delete(entry.name, entry.identity)
     Swap(node.images, entry.name).forget_old()

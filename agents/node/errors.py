@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipxeready.errors import ApplicationError
+from ipxeready.said import said
 from ipxeready.storage.sizes import format_size
 
 
@@ -16,8 +17,14 @@ class NoRoom(ApplicationError):
     def of(cls, what: str, *, needed: int, free: int, reserve: int) -> NoRoom:
         """The refusal for `what`, in numbers."""
         return cls(
-            f"no room for {what}: needed {format_size(needed)}, free {format_size(max(free, 0))} "
-            f"of which {format_size(reserve)} stay in reserve. Free some space or take another node.",
+            said(
+                "no room for {what}: needed {needed}, free {free} of which {reserve} stay in "
+                "reserve. Free some space or take another node.",
+                what=what,
+                needed=format_size(needed),
+                free=format_size(max(free, 0)),
+                reserve=format_size(reserve),
+            ),
             extra={"needed": needed, "free": free, "reserve": reserve},
         )
 

@@ -15,6 +15,7 @@ from agents.protocol import paths
 from agents.protocol.answers import Target
 from agents.protocol.systems import CD
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 
 logger = logging.getLogger(__name__)
@@ -41,17 +42,31 @@ def disk_target(node: Node, iqn: str) -> tuple[Export, Entry, Target]:
     target = target_of(node, f"{node.base_iqn}:{name}")
     if target is None:
         raise NotFound(
-            f"there is no target {node.base_iqn}:{name} on this node.",
+            said(
+                "there is no target {iqn} on this node.", iqn=f"{node.base_iqn}:{name}"
+            ),
             code="target.missing",
         )
     if any(lun["type"] == CD for lun in target["luns"]):
-        raise Invalid(f"{target['iqn']} is a CD, not a disk.", code="target.cd")
+        raise Invalid(
+            said("{iqn} is a CD, not a disk.", iqn=target["iqn"]), code="target.cd"
+        )
     backings = [lun["backing"] for lun in target["luns"]]
     image = image_of(backings[0], node.images.folder) if len(backings) == 1 else None
     if image is None:
         raise Conflict(
-            f"{target['iqn']} is backed by {', '.join(backings) or 'nothing'}, which is not one image of "
-            f"{node.images.folder}.",
+            said(
+                "{iqn} is backed by {backings}, which is not one image of {folder}.",
+                iqn=target["iqn"],
+                backings=", ".join(backings),
+                folder=node.images.folder,
+            )
+            if backings
+            else said(
+                "{iqn} is backed by nothing, which is not one image of {folder}.",
+                iqn=target["iqn"],
+                folder=node.images.folder,
+            ),
             code="file.outside",
         )
     entry = node.images.check_disk(image)

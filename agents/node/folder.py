@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from agents.node.pool import Pool
 from ipxeready.errors import Unavailable
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 
 
@@ -77,8 +78,12 @@ class Folder:
             folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise Unavailable(
-                f"the image directory {self.folder} cannot be opened ({error.strerror}). "
-                "Mount it, or correct IPXE_DISK_DIR.",
+                said(
+                    "the image directory {folder} cannot be opened ({why}). Mount it, or correct "
+                    "IPXE_DISK_DIR.",
+                    folder=self.folder,
+                    why=error.strerror,
+                ),
                 code="folder.missing",
             ) from error
         try:
@@ -87,8 +92,12 @@ class Folder:
             yield folder
         except OSError as error:
             raise Unavailable(
-                f"the image directory {self.folder} fails ({error.strerror or error}). Look at the node's disk "
-                "and the kernel's log.",
+                said(
+                    "the image directory {folder} fails ({why}). Look at the node's disk and the "
+                    "kernel's log.",
+                    folder=self.folder,
+                    why=error.strerror or error,
+                ),
                 code="folder.io",
             ) from error
         finally:

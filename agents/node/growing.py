@@ -7,6 +7,7 @@ from agents.node.existing import disk_target, put_back
 from agents.node.runtime import Node
 from agents.protocol.answers import Grown
 from ipxeready.errors import ApplicationError, Conflict
+from ipxeready.said import said
 from ipxeready.storage.sizes import format_size, parse_size
 
 
@@ -22,8 +23,13 @@ def disk_grow(node: Node, iqn: str, size: int | str) -> Grown:
             raise in_use(target)
         if wanted <= entry.size:
             raise Conflict(
-                f"size: {entry.name} has {format_size(entry.size)} ({entry.size} bytes) already; a disk is only "
-                "made larger, as what lies at its end would be cut off.",
+                said(
+                    "size: {name} has {human} ({size} bytes) already; a disk is only made larger, as "
+                    "what lies at its end would be cut off.",
+                    name=entry.name,
+                    human=format_size(entry.size),
+                    size=entry.size,
+                ),
                 code="disk.smaller",
             )
         node.unexport(target["iqn"])

@@ -15,6 +15,7 @@ from agents.protocol.answers import (
     Target,
 )
 from ipxeready.errors import ApplicationError, Unavailable
+from ipxeready.said import joined, said
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.sizes import format_size
 
@@ -40,13 +41,19 @@ def node_health(node: Node) -> NodeHealth:
             problems.append(error.message)
     if node.unbuilt:
         problems.append(
-            "the rebuild at the agent's start did not run; it is tried again every few seconds"
+            said(
+                "the rebuild at the agent's start did not run; it is tried again every few seconds"
+            )
         )
     if entries and targets:
         gone = orphans(node, {target["iqn"]: target for target in targets})
-        problems += [f"{iqn}: {reason}" for iqn, reason in gone[:_NAMED]]
+        problems += [joined(": ", iqn, reason) for iqn, reason in gone[:_NAMED]]
         if len(gone) > _NAMED:
-            problems.append(f"and {len(gone) - _NAMED} more targets without a file")
+            problems.append(
+                said(
+                    "and {count} more targets without a file", count=len(gone) - _NAMED
+                )
+            )
     return {
         "backend": backend,
         "room": room,
@@ -132,20 +139,37 @@ def _folder(
     }
     if not writable:
         problems.append(
-            f"the image directory {images.folder} is read-only: no disk can be made or written; look at its mount and owner"
+            said(
+                "the image directory {folder} is read-only: no disk can be made or written; look at "
+                "its mount and owner",
+                folder=images.folder,
+            )
         )
     if device != node.device and node.device is not None:
         problems.append(
-            f"the image directory {images.folder} is on another file system than at the agent's start "
-            f"(now {mount.kind} at {mount.point}); mount the right one, or restart the agent if this is it"
+            said(
+                "the image directory {folder} is on another file system than at the agent's start "
+                "(now {kind} at {place}); mount the right one, or restart the agent if this is it",
+                folder=images.folder,
+                kind=mount.kind,
+                place=mount.point,
+            )
         )
     if free < room["reserve"]:
         problems.append(
-            f"only {format_size(free)} are free, less than the {format_size(room['reserve'])} that stay in reserve"
+            said(
+                "only {free} are free, less than the {reserve} that stay in reserve",
+                free=format_size(free),
+                reserve=format_size(room["reserve"]),
+            )
         )
     if promised > free:
         problems.append(
-            f"the disks here may still grow by {format_size(promised)}, and {format_size(free)} are free: "
-            "machines fail when it runs out"
+            said(
+                "the disks here may still grow by {promised}, and {free} are free: machines fail "
+                "when it runs out",
+                promised=format_size(promised),
+                free=format_size(free),
+            )
         )
     return room, fs

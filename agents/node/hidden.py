@@ -11,6 +11,7 @@ from typing import Any
 from agents.node.folder import Folder
 from agents.node.parts import PART
 from ipxeready.errors import Unavailable
+from ipxeready.said import said
 
 
 class HiddenFile:
@@ -49,13 +50,18 @@ class HiddenFile:
             status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for for ever
                 os.close(file)
-                raise self.broken("it is not a regular file")
+                raise self.broken(said("it is not a regular file"))
             with os.fdopen(file, "rb") as stream:
                 mode = status.st_mode & 0o777
                 if mode & ~self._mode & 0o077 and not self._mode & 0o077:
                     raise Unavailable(
-                        f"{self.path} has mode {mode:04o}, so others may read the secrets in it. "
-                        f"Run `chmod {self._mode:04o}` on it, and give out new secrets if somebody may have.",
+                        said(
+                            "{path} has mode {mode}, so others may read the secrets in it. Run `chmod {wanted}` "
+                            "on it, and give out new secrets if somebody may have.",
+                            path=self.path,
+                            mode=f"{mode:04o}",
+                            wanted=f"{self._mode:04o}",
+                        ),
                         code=f"{self._code}.mode",
                     )
                 raw = stream.read()
@@ -63,17 +69,24 @@ class HiddenFile:
         if last is not None and raw == last[0]:
             return _copy(last[1])
         # What a decoder quotes of the file may be a secret: only the place is told.
-        place, words = "", ""
+        fault = ""
         try:
             data = json.loads(raw)
         except json.JSONDecodeError as error:
-            place, words = f"line {error.lineno}, column {error.colno}", error.msg
+            fault = said(
+                "line {line}, column {column}: {words}",
+                line=error.lineno,
+                column=error.colno,
+                words=error.msg,
+            )
         except (ValueError, RecursionError) as error:
-            place, words = "line 1, column 1", f"no JSON ({type(error).__name__})"
-        if place:
-            raise self.broken(f"{place}: {words}")
+            fault = said(
+                "line 1, column 1: no JSON ({kind})", kind=type(error).__name__
+            )
+        if fault:
+            raise self.broken(fault)
         if not isinstance(data, dict):
-            raise self.broken("line 1, column 1: not a JSON object")
+            raise self.broken(said("line 1, column 1: not a JSON object"))
         self._last = raw, _copy(data)
         return data
 
@@ -101,7 +114,11 @@ class HiddenFile:
                 os.fsync(folder)
             except OSError as error:
                 raise Unavailable(
-                    f"{self.path} could not be written ({error.strerror}); nothing was changed.",
+                    said(
+                        "{path} could not be written ({why}); nothing was changed.",
+                        path=self.path,
+                        why=error.strerror,
+                    ),
                     code=f"{self._code}.write",
                 ) from error
 
@@ -113,7 +130,12 @@ class HiddenFile:
     def broken(self, where: str) -> Unavailable:
         """The error of a file that says something we don't understand."""
         return Unavailable(
-            f"{self.path} cannot be read: {where}. {self._mend}",
+            said(
+                "{path} cannot be read: {where}. {mend}",
+                path=self.path,
+                where=where,
+                mend=self._mend,
+            ),
             code=f"{self._code}.broken",
         )
 

@@ -24,6 +24,7 @@ from agents.node.errors import MethodRefused, TooLarge
 from agents.protocol import paths
 from agents.protocol.limits import MAX_BODY
 from ipxeready.errors import ApplicationError, Invalid, Unauthenticated, Unavailable
+from ipxeready.said import said
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +66,9 @@ def authenticate(request: HttpRequest) -> None:
         or not wanted
     ):
         raise Unauthenticated(
-            "this node wants its token: send `Authorization: Bearer <IPXE_AGENT_TOKEN>`."
+            said(
+                "this node wants its token: send `Authorization: Bearer <IPXE_AGENT_TOKEN>`."
+            )
         )
 
 
@@ -98,7 +101,13 @@ def endpoint(**methods: Callable[..., HttpResponse]) -> Callable[..., HttpRespon
         if function is None:
             allowed = ", ".join(sorted(by_method))
             response = refusal(
-                MethodRefused(f"{request.method} is not allowed here; use {allowed}.")
+                MethodRefused(
+                    said(
+                        "{method} is not allowed here; use {allowed}.",
+                        method=request.method,
+                        allowed=allowed,
+                    )
+                )
             )
             response["Allow"] = allowed
             return response
@@ -115,26 +124,36 @@ def body(request: HttpRequest, fields: Collection[str]) -> dict[str, Any]:
     try:
         length = int(request.headers.get("Content-Length") or 0)
     except ValueError as error:
-        raise Invalid("Content-Length is not a number.") from error
+        raise Invalid(said("Content-Length is not a number.")) from error
     if length > MAX_BODY:
-        raise TooLarge(f"a body has at most {MAX_BODY} bytes here, this one {length}.")
+        raise TooLarge(
+            said(
+                "a body has at most {most} bytes here, this one {length}.",
+                most=MAX_BODY,
+                length=length,
+            )
+        )
     kind = (request.content_type or "").lower()
     try:
         if kind in {"application/x-www-form-urlencoded", "multipart/form-data"}:
             return _form(request, fields)
         raw = request.body
     except RequestDataTooBig as error:
-        raise TooLarge(f"a body has at most {MAX_BODY} bytes here.") from error
+        raise TooLarge(
+            said("a body has at most {most} bytes here.", most=MAX_BODY)
+        ) from error
     except (UnreadablePostError, SuspiciousOperation, MultiPartParserError) as error:
-        raise Invalid("the body could not be read.") from error
+        raise Invalid(said("the body could not be read.")) from error
     if not raw.strip():
         return {}
     try:
         data = json.loads(raw, object_pairs_hook=_no_double)
     except (ValueError, RecursionError) as error:
-        raise Invalid(f"the body is not JSON: {error}", code="json") from error
+        raise Invalid(
+            said("the body is not JSON: {error}", error=str(error)), code="json"
+        ) from error
     if not isinstance(data, dict):
-        raise Invalid("the body must be a JSON object.", code="json")
+        raise Invalid(said("the body must be a JSON object."), code="json")
     _known(data, fields)
     return data
 
@@ -152,7 +171,12 @@ def boolean(values: Mapping[str, Any], name: str, default: bool = False) -> bool
         return value
     if isinstance(value, int | str) and str(value) in _BOOLEANS:
         return _BOOLEANS[str(value)]
-    raise Invalid(f"{name} {value!r} must be true, false, 1 or 0.", field=name)
+    raise Invalid(
+        said(
+            "{name} {value} must be true, false, 1 or 0.", name=name, value=repr(value)
+        ),
+        field=name,
+    )
 
 
 def text(values: Mapping[str, Any], name: str, *, required: bool = False) -> str | None:
@@ -161,7 +185,9 @@ def text(values: Mapping[str, Any], name: str, *, required: bool = False) -> str
     if value is None and not required:
         return None
     if not isinstance(value, str) or not value:
-        raise Invalid(f"{name} must be a text that is not empty.", field=name)
+        raise Invalid(
+            said("{name} must be a text that is not empty.", name=name), field=name
+        )
     return value
 
 
@@ -176,14 +202,21 @@ def whole(
         number = low - 1
     if not low <= number <= high:
         raise Invalid(
-            f"{name} {value!r} must be a whole number from {low} to {high}.", field=name
+            said(
+                "{name} {value} must be a whole number from {low} to {high}.",
+                name=name,
+                value=repr(value),
+                low=low,
+                high=high,
+            ),
+            field=name,
         )
     return number
 
 
 def _form(request: HttpRequest, fields: Collection[str]) -> dict[str, Any]:
     if request.FILES:
-        raise Invalid("no file is uploaded here.")
+        raise Invalid(said("no file is uploaded here."))
     sent = {name for name in request.POST if name != "csrfmiddlewaretoken"}
     _known(sent, fields)
     return {name: _single(name, request.POST.getlist(name)) for name in sent}
@@ -193,14 +226,21 @@ def _known(names: Collection[str] | Mapping[str, Any], fields: Collection[str]) 
     for name in names:
         if name not in fields:
             raise Invalid(
-                f"unknown field {name!r}; known here: {', '.join(fields) or 'none'}.",
+                said(
+                    "unknown field {name}; known here: {known}.",
+                    name=repr(name),
+                    known=", ".join(fields) or "none",
+                ),
                 field=name,
             )
 
 
 def _single(name: str, values: list[Any]) -> str:
     if len(values) != 1:
-        raise Invalid(f"{name} is given {len(values)} times.", field=name)
+        raise Invalid(
+            said("{name} is given {count} times.", name=name, count=len(values)),
+            field=name,
+        )
     return str(values[0])
 
 
@@ -213,16 +253,18 @@ def _no_double(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's 400 as JSON."""
-    return JsonResponse({"detail": "malformed request"}, status=400)
+    return JsonResponse({"detail": said("malformed request")}, status=400)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's 404 as JSON."""
-    return JsonResponse({"detail": f"no such address: {request.path_info}"}, status=404)
+    return JsonResponse(
+        {"detail": said("no such address: {path}", path=request.path_info)}, status=404
+    )
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """A bug of ours, as JSON; the log has the traceback."""
     return JsonResponse(
-        {"detail": "internal error; the node's log has the traceback"}, status=500
+        {"detail": said("internal error; the node's log has the traceback")}, status=500
     )

@@ -19,6 +19,7 @@ from agents.node.judging import JudgedFolder
 from agents.node.parts import FULL, PART
 from agents.node.quiet import Stamp, check_no_writer, check_unchanged
 from ipxeready.errors import ApplicationError, Conflict, NotFound, Unavailable
+from ipxeready.said import said
 from ipxeready.storage.sizes import SECTOR, format_size
 
 
@@ -67,8 +68,13 @@ class Images(JudgedFolder):
             except OSError as error:
                 if error.errno == errno.EFBIG:
                     raise NoRoom(
-                        f"no room for {name}: {format_size(size)} is more than one file of this "
-                        f"file system can have ({self.fs_type()}).",
+                        said(
+                            "no room for {name}: {size} is more than one file of this file system can have "
+                            "({kind}).",
+                            name=name,
+                            size=format_size(size),
+                            kind=self.fs_type(),
+                        ),
                     ) from error
                 raise
             return Filled("empty")
@@ -150,7 +156,10 @@ class Images(JudgedFolder):
                 return
             if (status.st_dev, status.st_ino) != identity:
                 raise Conflict(
-                    f"{name} was replaced by another file meanwhile; it was left there.",
+                    said(
+                        "{name} was replaced by another file meanwhile; it was left there.",
+                        name=name,
+                    ),
                     code="file.replaced",
                 )
             try:
@@ -158,7 +167,11 @@ class Images(JudgedFolder):
                 os.fsync(folder)
             except OSError as error:
                 raise Unavailable(
-                    f"{name} could not be deleted ({error.strerror}). Look at the node's disk.",
+                    said(
+                        "{name} could not be deleted ({why}). Look at the node's disk.",
+                        name=name,
+                        why=error.strerror,
+                    ),
                     code="file.delete",
                 ) from error
 
@@ -172,7 +185,10 @@ class Images(JudgedFolder):
                 try:
                     if entry_of(entry.name, os.fstat(file)).identity != entry.identity:
                         raise Conflict(
-                            f"{entry.name} was replaced by another file meanwhile; it was left as it is.",
+                            said(
+                                "{name} was replaced by another file meanwhile; it was left as it is.",
+                                name=entry.name,
+                            ),
                             code="file.replaced",
                         )
                     os.ftruncate(file, size)
@@ -182,11 +198,21 @@ class Images(JudgedFolder):
             except OSError as error:
                 if error.errno in FULL:
                     raise NoRoom(
-                        f"no room for {entry.name}: {format_size(size)} is more than one file of this file "
-                        f"system can have ({self.fs_type()}).",
+                        said(
+                            "no room for {name}: {size} is more than one file of this file system can have "
+                            "({kind}).",
+                            name=entry.name,
+                            size=format_size(size),
+                            kind=self.fs_type(),
+                        ),
                     ) from error
                 raise Unavailable(
-                    f"{entry.name} could not be made {size} bytes large ({error.strerror}). Look at the node's disk.",
+                    said(
+                        "{name} could not be made {size} bytes large ({why}). Look at the node's disk.",
+                        name=entry.name,
+                        size=size,
+                        why=error.strerror,
+                    ),
                     code="file.write",
                 ) from error
 
@@ -222,7 +248,11 @@ class Images(JudgedFolder):
                 )
             except OSError as error:
                 raise NotFound(
-                    f"master {name!r} cannot be opened ({error.strerror}).",
+                    said(
+                        "master {name} cannot be opened ({why}).",
+                        name=repr(name),
+                        why=error.strerror,
+                    ),
                     field="master",
                 ) from error
         try:
@@ -231,8 +261,12 @@ class Images(JudgedFolder):
                 formats.check_raw(source, name)
             if not status.regular or status.size <= 0 or status.size % SECTOR:
                 raise Conflict(
-                    f"master {name} is not a regular file of a multiple of {SECTOR} bytes; "
-                    "it may still be uploading. Replace it.",
+                    said(
+                        "master {name} is not a regular file of a multiple of {sector} bytes; it may still "
+                        "be uploading. Replace it.",
+                        name=name,
+                        sector=SECTOR,
+                    ),
                     code="master.broken",
                 )
             check_no_writer(source, name)
@@ -281,10 +315,19 @@ class Images(JudgedFolder):
         copied = copying.sparse_copy(source, part, progress=step)
         place = sample.differs(source, part)
         if place is not None or os.fstat(part).st_size != os.fstat(source).st_size:
-            where = "in size" if place is None else f"at byte {place}"
+            where = (
+                said("in size")
+                if place is None
+                else said("at byte {place}", place=place)
+            )
             raise Conflict(
-                f"the copy of {name} differs from its master {where}: the master changed meanwhile, or the disk "
-                "does not tell the truth. It was removed; try again, and look at the node's disk if it stays so.",
+                said(
+                    "the copy of {name} differs from its master {where}: the master changed meanwhile, "
+                    "or the disk does not tell the truth. It was removed; try again, and look at the "
+                    "node's disk if it stays so.",
+                    name=name,
+                    where=where,
+                ),
                 code="master.changed",
             )
         return copied
@@ -326,7 +369,9 @@ class Images(JudgedFolder):
                 os.link(part_name, name, src_dir_fd=folder, dst_dir_fd=folder)
                 status = os.fstat(part)
             except FileExistsError as error:
-                raise Conflict(f"{name} exists already.", code="file.exists") from error
+                raise Conflict(
+                    said("{name} exists already.", name=name), code="file.exists"
+                ) from error
             except OSError as error:
                 raise self._failed(error, name, needed) from error
             finally:
@@ -355,14 +400,22 @@ class Images(JudgedFolder):
     def _failed(self, error: OSError, name: str, needed: int) -> ApplicationError:
         if error.errno == errno.EDQUOT:
             return NoRoom(
-                f"no room for {name}: the quota of the image directory is used up. Raise it or free some space.",
+                said(
+                    "no room for {name}: the quota of the image directory is used up. Raise it or free "
+                    "some space.",
+                    name=name,
+                ),
                 extra={"needed": needed},
             )
         if error.errno in FULL:
             free, total = self.room()
             return NoRoom.of(name, needed=needed, free=free, reserve=reserve_of(total))
         return Unavailable(
-            f"{name} could not be written: {error.strerror}. Look at the node's disk.",
+            said(
+                "{name} could not be written: {why}. Look at the node's disk.",
+                name=name,
+                why=error.strerror,
+            ),
             code="file.write",
         )
 

@@ -12,6 +12,7 @@ from agents.node.images import Images
 from agents.node.runtime import Node
 from agents.protocol.filenames import check_import
 from ipxeready.errors import ApplicationError, Conflict, NotFound, Unavailable
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 
 #: A symlink that nobody follows: its text is `old/new` (no file name has a slash), made whole or not at all.
@@ -27,20 +28,30 @@ def check_importable(node: Node, old: str, new: str) -> Entry:
     clash = node.images.find(new)
     if clash is not None and clash.name != old:
         raise Conflict(
-            f"the image {clash.name} exists already; it was left as it is. "
-            "Export it with existing: true, or delete it first.",
+            said(
+                "the image {name} exists already; it was left as it is. Export it with existing: "
+                "true, or delete it first.",
+                name=clash.name,
+            ),
             code="file.exists",
         )
     if node.is_making(old) or node.is_reading(old):
         raise Conflict(
-            f"{old} is being made or copied by another call; import it when that is done.",
+            said(
+                "{name} is being made or copied by another call; import it when that is done.",
+                name=old,
+            ),
             code="file.making",
         )
     path = node.images.path(old)
     for target in node.backend.targets():
         if any(lun["backing"] == path for lun in target["luns"]):
             raise Conflict(
-                f"{old} is exported already, as {target['iqn']}; delete that target first (without the file).",
+                said(
+                    "{name} is exported already, as {iqn}; delete that target first (without the file).",
+                    name=old,
+                    iqn=target["iqn"],
+                ),
                 code="file.exported",
             )
     return entry
@@ -70,13 +81,20 @@ def rename(images: Images, old: str, new: str) -> None:
             os.fsync(folder)
         except FileNotFoundError as error:
             raise NotFound(
-                f"there is no {old} in the image directory.", code="file.missing"
+                said("there is no {name} in the image directory.", name=old),
+                code="file.missing",
             ) from error
         except FileExistsError as error:
-            raise Conflict(f"{new} exists already.", code="file.exists") from error
+            raise Conflict(
+                said("{name} exists already.", name=new), code="file.exists"
+            ) from error
         except OSError as error:
             raise Unavailable(
-                f"{old} could not be renamed ({error.strerror}). Look at the node's disk.",
+                said(
+                    "{name} could not be renamed ({why}). Look at the node's disk.",
+                    name=old,
+                    why=error.strerror,
+                ),
                 code="file.rename",
             ) from error
         finally:

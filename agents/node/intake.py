@@ -16,6 +16,7 @@ from agents.protocol.answers import Uploaded
 from agents.protocol.limits import MAX_PIECE
 from ipxeready.errors import ApplicationError, Invalid, Unavailable
 from ipxeready.pace import hurry
+from ipxeready.said import said
 from ipxeready.storage.jobs import Job
 
 FINISH = "upload.finish"
@@ -99,7 +100,9 @@ def upload_write(request: HttpRequest, upload_id: str) -> HttpResponse:
         length = _length(request)
         if not _SLOTS.acquire(blocking=False):
             raise Unavailable(
-                "this node takes as many pieces at once as it can; send it again.",
+                said(
+                    "this node takes as many pieces at once as it can; send it again."
+                ),
                 code="upload.slots",
             )
         try:
@@ -166,7 +169,8 @@ def _size(data: dict[str, Any]) -> int | None:
         size = int(size[:20])
     if not isinstance(size, int) or isinstance(size, bool):
         raise Invalid(
-            f"size {size!r} must be the file's length in bytes.", field="size"
+            said("size {size} must be the file's length in bytes.", size=repr(size)),
+            field="size",
         )
     return size
 
@@ -175,16 +179,22 @@ def _length(request: HttpRequest) -> int:
     text = request.META.get("CONTENT_LENGTH") or ""
     if not text.isdigit():
         raise LengthRequired(
-            "a piece needs its Content-Length; it is not sent chunked."
+            said("a piece needs its Content-Length; it is not sent chunked.")
         )
     if (request.content_type or "").lower() != _OCTETS:
-        raise Invalid(f"a piece is sent as {_OCTETS}: raw bytes, no form.")
+        raise Invalid(
+            said("a piece is sent as {kind}: raw bytes, no form.", kind=_OCTETS)
+        )
     length = int(text[:20])
     if not length:
-        raise Invalid("a piece has at least one byte.")
+        raise Invalid(said("a piece has at least one byte."))
     if length > MAX_PIECE:
         raise TooLarge(
-            f"a piece has at most {MAX_PIECE} bytes (64 MiB), this one {length}; send several."
+            said(
+                "a piece has at most {most} bytes (64 MiB), this one {length}; send several.",
+                most=MAX_PIECE,
+                length=length,
+            )
         )
     return length
 

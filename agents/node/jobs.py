@@ -21,6 +21,7 @@ from agents.protocol import paths
 from ipxeready import ending, prefer
 from ipxeready.errors import Conflict, Unavailable
 from ipxeready.prefer import Preference
+from ipxeready.said import said
 from ipxeready.storage.jobs import BYTES, ENDED, Job, JobStore
 from ipxeready.storage.jobs import Running as OnFile
 
@@ -94,7 +95,10 @@ class _Followed(Step):
             return
         if not self._places.acquire(blocking=False):
             raise Unavailable(
-                "this node has too much under way and waiting already; send it again when some of it has ended.",
+                said(
+                    "this node has too much under way and waiting already; send it again when some of it "
+                    "has ended."
+                ),
                 code="job.many",
                 retry_after=30,
             )
@@ -146,10 +150,17 @@ class _Followed(Step):
             self._deadline = moment + FINISH
         left = self._left(moment)
         if moment + left > self._deadline:
-            takes = f"another {left:.0f} s" if left else "too long"
+            takes = (
+                said("another {seconds} s", seconds=f"{left:.0f}")
+                if left
+                else said("too long")
+            )
             raise Unavailable(
-                f"the agent is being stopped and this would take {takes}: it was given up, and nothing "
-                "is left of it. Send the request again when the agent is back.",
+                said(
+                    "the agent is being stopped and this would take {takes}: it was given up, and "
+                    "nothing is left of it. Send the request again when the agent is back.",
+                    takes=takes,
+                ),
                 code="job.stopped",
             )
 
@@ -263,8 +274,14 @@ class Jobs:
                 if job.kind == kind and live.same == same:
                     return live
                 raise Conflict(
-                    f"{key} is being worked on by another request: job {job.id} ({job.kind}). Wait for its "
-                    f"end, or cancel it with DELETE {paths.JOBS}/{job.id}.",
+                    said(
+                        "{key} is being worked on by another request: job {job} ({kind}). Wait for its end, "
+                        "or cancel it with DELETE {jobs}/{job}.",
+                        key=key,
+                        job=job.id,
+                        kind=job.kind,
+                        jobs=paths.JOBS,
+                    ),
                     code="job.busy",
                 )
             held = contextlib.ExitStack()
@@ -283,7 +300,9 @@ class Jobs:
             thread.start()
         except RuntimeError as error:
             self._forget(live)
-            late = Unavailable("this node has no thread left for it; try again later.")
+            late = Unavailable(
+                said("this node has no thread left for it; try again later.")
+            )
             live.end(None, late)
             raise late from error
         return live
@@ -316,7 +335,11 @@ class Jobs:
         job = self.get(job_id)
         if job.state in ENDED:
             raise Conflict(
-                f"job {job_id} has ended already ({job.state}); there is nothing to cancel.",
+                said(
+                    "job {job} has ended already ({state}); there is nothing to cancel.",
+                    job=job_id,
+                    state=job.state,
+                ),
                 code="job.ended",
             )
         with self._guard:
@@ -344,8 +367,10 @@ class Jobs:
             else:
                 running.fail(
                     status=Unavailable.status,
-                    detail="the agent was restarted while this was under way; nothing was left behind: what was "
-                    "half made has been removed. Send the request again.",
+                    detail=said(
+                        "the agent was restarted while this was under way; nothing was left "
+                        "behind: what was half made has been removed. Send the request again."
+                    ),
                 )
             node.log.add("job.recover", job.state, job=job.id, kind=job.kind)
         self.store.prune()

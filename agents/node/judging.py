@@ -9,6 +9,7 @@ import stat
 from agents.node import formats
 from agents.node.folder import Entry, Folder, entry_of
 from ipxeready.errors import Conflict, Invalid, NotFound
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.sizes import SECTOR
 
@@ -27,7 +28,8 @@ class JudgedFolder(Folder):
     def _check(self, name: str, access: int) -> Entry:
         if "/" in name or name in {"", ".", ".."} or "\0" in name:
             raise Invalid(
-                f"{name!r} is not a name in the image directory.", code="file.name"
+                said("{name} is not a name in the image directory.", name=repr(name)),
+                code="file.name",
             )
         with self.handle() as folder:
             flags = access | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -35,34 +37,59 @@ class JudgedFolder(Folder):
                 file = os.open(name, flags, dir_fd=folder)
             except FileNotFoundError as error:
                 raise NotFound(
-                    f"there is no {name} in the image directory.", code="file.missing"
+                    said("there is no {name} in the image directory.", name=name),
+                    code="file.missing",
                 ) from error
             except OSError as error:
                 if error.errno == errno.ELOOP:
                     raise Conflict(
-                        f"{name} is a symlink, and symlinks are no images. Put the file itself there.",
+                        said(
+                            "{name} is a symlink, and symlinks are no images. Put the file itself there.",
+                            name=name,
+                        ),
                         code="file.symlink",
                     ) from error
-                raise Conflict(
-                    f"{name} cannot be opened {'read-write' if access == os.O_RDWR else 'for reading'} "
-                    f"({error.strerror}). Correct its owner, mode or mount.",
-                    code="file.access",
-                ) from error
+                words = (
+                    said(
+                        "{name} cannot be opened read-write ({why}). Correct its owner, mode or mount.",
+                        name=name,
+                        why=error.strerror,
+                    )
+                    if access == os.O_RDWR
+                    else said(
+                        "{name} cannot be opened for reading ({why}). Correct its owner, mode or mount.",
+                        name=name,
+                        why=error.strerror,
+                    )
+                )
+                raise Conflict(words, code="file.access") from error
             try:
                 entry = entry_of(name, os.fstat(file))
             finally:
                 os.close(file)
         if not entry.regular:
-            raise Conflict(f"{name} is not a regular file.", code="file.kind")
+            raise Conflict(
+                said("{name} is not a regular file.", name=name), code="file.kind"
+            )
         if entry.size <= 0 or (access == os.O_RDWR and entry.size % SECTOR):
             raise Conflict(
-                f"{name} has {entry.size} bytes; an image is more than 0 and a multiple of {SECTOR}. "
-                "It may be half a copy: replace it.",
+                said(
+                    "{name} has {size} bytes; an image is more than 0 and a multiple of {sector}. It may "
+                    "be half a copy: replace it.",
+                    name=name,
+                    size=entry.size,
+                    sector=SECTOR,
+                ),
                 code="file.size",
             )
         if access == os.O_RDWR and entry.links > 1:
             raise Conflict(
-                f"{name} has {entry.links} hard links, so another name is the same file. Make it a copy of its own.",
+                said(
+                    "{name} has {links} hard links, so another name is the same file. Make it a copy of "
+                    "its own.",
+                    name=name,
+                    links=entry.links,
+                ),
                 code="file.links",
             )
         return entry
@@ -86,7 +113,11 @@ class JudgedFolder(Folder):
         """The entry of an image that may be removed: no symlink, no second link, a master only where that was said."""
         if iqns.is_master(name) and not master:
             raise Conflict(
-                f"{name} is a master; it is deleted only where that is said (--master, or master=true with DELETE /images).",
+                said(
+                    "{name} is a master; it is deleted only where that is said (--master, or master=true "
+                    "with DELETE /images).",
+                    name=name,
+                ),
                 code="file.master",
             )
         with self.handle() as folder:
@@ -96,17 +127,25 @@ class JudgedFolder(Folder):
                 )
             except FileNotFoundError as error:
                 raise NotFound(
-                    f"there is no {name} in the image directory.", code="file.missing"
+                    said("there is no {name} in the image directory.", name=name),
+                    code="file.missing",
                 ) from error
         if not entry.regular:
             raise Conflict(
-                f"{name} is not a regular file (a symlink is no image); remove it by hand.",
+                said(
+                    "{name} is not a regular file (a symlink is no image); remove it by hand.",
+                    name=name,
+                ),
                 code="file.kind",
             )
         if entry.links > 1:
             raise Conflict(
-                f"{name} has {entry.links} hard links; deleting it would not free it and may be a mistake. "
-                "Look with `find -samefile` and remove it by hand.",
+                said(
+                    "{name} has {links} hard links; deleting it would not free it and may be a mistake. "
+                    "Look with `find -samefile` and remove it by hand.",
+                    name=name,
+                    links=entry.links,
+                ),
                 code="file.links",
             )
         return entry

@@ -14,6 +14,7 @@ from agents.node.swapping import Swap
 from agents.protocol.answers import ImageDeleted, ImageFile, ImageList, Target
 from agents.protocol.filenames import FORMATS, KIND_DISK, KIND_MASTER, kind_of
 from ipxeready.errors import ApplicationError, Conflict, Invalid, Unavailable
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 
 logger = logging.getLogger(__name__)
@@ -45,7 +46,10 @@ def image_delete(node: Node, name: str, *, master: bool = False) -> ImageDeleted
         or len(os.fsencode(name)) > _LONGEST
     ):
         raise Invalid(
-            f"name {name!r} is not a file that is shown in the image directory.",
+            said(
+                "name {name} is not a file that is shown in the image directory.",
+                name=repr(name),
+            ),
             code="file.name",
             field="name",
         )
@@ -58,17 +62,27 @@ def image_delete(node: Node, name: str, *, master: bool = False) -> ImageDeleted
         users = _users(restored(node, node.targets()))
         if user := users.get(node.images.path(name)):
             raise Conflict(
-                f"{name} is exported as {user}; delete that target first.",
+                said(
+                    "{name} is exported as {user}; delete that target first.",
+                    name=name,
+                    user=user,
+                ),
                 code="file.exported",
             )
         if node.is_making(name):
             raise Conflict(
-                f"{name} is being made right now; delete it when that is done.",
+                said(
+                    "{name} is being made right now; delete it when that is done.",
+                    name=name,
+                ),
                 code="file.making",
             )
         if node.is_reading(name):
             raise Conflict(
-                f"{name} is being copied right now; delete it when that is done.",
+                said(
+                    "{name} is being copied right now; delete it when that is done.",
+                    name=name,
+                ),
                 code="file.reading",
             )
         node.images.delete(name, entry.identity)
@@ -103,7 +117,7 @@ def _shown(node: Node, entry: Entry, users: dict[str, str]) -> ImageFile:
 
 def _problem(node: Node, entry: Entry, kind: str, *, used: bool) -> str | None:
     if node.is_making(entry.name):
-        return "is being made"
+        return said("is being made")
     try:
         if kind in (KIND_DISK, KIND_MASTER):
             # What a machine writes on its disk is its own affair.

@@ -11,6 +11,7 @@ from agents.protocol import paths
 from agents.protocol.filenames import check_master
 from agents.protocol.limits import MASTERS_PERIOD
 from ipxeready.errors import NotFound
+from ipxeready.said import said
 
 #: A directory's mtime comes from a clock with a grain: what changed so shortly before we
 #: looked may change again without moving it.
@@ -47,7 +48,11 @@ class Masters:
         entry = self.all().get(name) or self.renew().get(name)
         if entry is None:
             raise NotFound(
-                f"there is no master {name!r} on this node. GET {paths.MASTERS} lists those that are.",
+                said(
+                    "there is no master {name} on this node. GET {masters} lists those that are.",
+                    name=repr(name),
+                    masters=paths.MASTERS,
+                ),
                 code="master.missing",
             )
         return entry

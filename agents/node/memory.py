@@ -10,6 +10,7 @@ from agents.node import chap
 from agents.node.hidden import HiddenFile
 from agents.node.images import Images
 from agents.protocol.access import ACCESS, ACL, OFF
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 
 NAME = ".targets.json"
@@ -43,8 +44,11 @@ class Memory:
             NAME,
             mode=0o644,
             code="memory",
-            mend="Mend it; or delete it to forget which targets were taken off, which CDs come back, and who may log in "
-            "(then everybody may, or each machine itself where a target had a secret, until it is set again).",
+            mend=said(
+                "Mend it; or delete it to forget which targets were taken off, which CDs come back, "
+                "and who may log in (then everybody may, or each machine itself where a target had a "
+                "secret, until it is set again)."
+            ),
         )
 
     def settle(self) -> None:
@@ -150,19 +154,25 @@ class Memory:
         access, default = data.pop("access", {}), data.pop("default_access", None)
         data.pop("version", None)
         if not isinstance(off, list) or not all(isinstance(iqn, str) for iqn in off):
-            raise self._file.broken('"off" must be a list of IQNs')
+            raise self._file.broken(said('"off" must be a list of IQNs'))
         if not isinstance(cds, dict) or not all(
             isinstance(v, str) for v in cds.values()
         ):
-            raise self._file.broken('"cds" must map IQNs to ISO names')
+            raise self._file.broken(said('"cds" must map IQNs to ISO names'))
         if not isinstance(access, dict) or not all(
             isinstance(mode, str) and mode in ACCESS for mode in access.values()
         ):
             raise self._file.broken(
-                f'"access" must map IQNs to one of {", ".join(ACCESS)}'
+                said(
+                    '"access" must map IQNs to one of {choices}',
+                    choices=", ".join(ACCESS),
+                )
             )
         if default is not None and default not in ACCESS:
             raise self._file.broken(
-                f'"default_access" must be one of {", ".join(ACCESS)}'
+                said(
+                    '"default_access" must be one of {choices}',
+                    choices=", ".join(ACCESS),
+                )
             )
         return State(set(off), cds, access, default, data)

@@ -12,6 +12,7 @@ from agents.node import copying, extents
 from agents.node.errors import NoRoom
 from agents.node.folder import names_in
 from ipxeready.errors import ApplicationError, Unavailable
+from ipxeready.said import said
 
 #: The ending of what we are still writing: hidden, and never an image's.
 PART = ".part"
@@ -31,9 +32,14 @@ def open_part(name: str, folder: int) -> int:
         )
     except OSError as error:
         if error.errno in FULL:
-            raise NoRoom(f"no room for {name}: the image directory is full.") from error
+            raise NoRoom(
+                said("no room for {name}: the image directory is full.", name=name)
+            ) from error
         raise Unavailable(
-            f"the image directory takes no new file ({error.strerror}). Look at its mount and owner.",
+            said(
+                "the image directory takes no new file ({why}). Look at its mount and owner.",
+                why=error.strerror,
+            ),
             code="folder.write",
         ) from error
     fcntl.flock(part, fcntl.LOCK_EX)

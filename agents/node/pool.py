@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 from ipxeready.errors import Unavailable
+from ipxeready.said import said
 from ipxeready.storage import atomic
 from ipxeready.storage import iqn as iqns
 
@@ -47,11 +48,20 @@ class Pool:
         self._known = self._load().get(str(self._folder))
         if self._known in {None, found}:
             return
-        what = f"its {NAME} is another one" if found else f"it has no {NAME} file"
+        what = (
+            said("its {file} is another one", file=NAME)
+            if found
+            else said("it has no {file} file", file=NAME)
+        )
         raise Unavailable(
-            f"{self._folder} is not the image directory that this node knows ({what}): its file system is probably "
-            "not mounted. Nothing is made or changed until it is. If this directory is the right one now, "
-            f"delete {self._state}.",
+            said(
+                "{folder} is not the image directory that this node knows ({what}): its file system "
+                "is probably not mounted. Nothing is made or changed until it is. If this directory "
+                "is the right one now, delete {state}.",
+                folder=self._folder,
+                what=what,
+                state=self._state,
+            ),
             code="folder.unmounted",
         )
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 from ipxeready.errors import ApplicationError, Conflict, Unavailable
+from ipxeready.said import said
 
 #: Memory for one run: enough for the tables of 64 TiB, too little to hurt the node.
 _MEMORY = 2 << 30
@@ -32,6 +33,10 @@ _STDERR = 16 << 10
 class Failed(Exception):
     """qemu-img said no; the text is its last words."""
 
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
+
 
 def available() -> bool:
     """Whether this node has it."""
@@ -42,8 +47,10 @@ def require() -> None:
     """Conflict on a node without qemu-img."""
     if not available():
         raise Conflict(
-            "this node has no qemu-img, so it converts nothing. Install it there (apt-get install qemu-utils), "
-            "or convert the image elsewhere and bring the raw one.",
+            said(
+                "this node has no qemu-img, so it converts nothing. Install it there (apt-get "
+                "install qemu-utils), or convert the image elsewhere and bring the raw one."
+            ),
             code="convert.no_qemu",
         )
 
@@ -65,7 +72,9 @@ def check(file: int, kind: str) -> None:
     try:
         _output(words, file, cpu=_WALK, good=(0, _LEAKS, _NO_CHECK))
     except Failed as error:
-        raise Failed(f"its tables are damaged ({error})") from None
+        raise Failed(
+            said("its tables are damaged ({error})", error=error.words)
+        ) from None
 
 
 def data_bytes(file: int, kind: str, cluster: int, watch: Callable[[], None]) -> int:
@@ -75,7 +84,7 @@ def data_bytes(file: int, kind: str, cluster: int, watch: Callable[[], None]) ->
     """
     words = ["map", "--output=json", "--image-opts", _options(file, kind)]
     total, end = 0, os.fstat(file).st_size
-    with _started(words, (file,), cpu=_WALK) as (process, said):
+    with _started(words, (file,), cpu=_WALK) as (process, heard):
         assert process.stdout is not None  # noqa: S101 - a pipe was asked for
         # One extent a line; a hostile table has very many.
         for number, line in enumerate(process.stdout):
@@ -92,9 +101,14 @@ def data_bytes(file: int, kind: str, cluster: int, watch: Callable[[], None]) ->
             # The last cluster may end early: what is not written of it is zeros.
             if "offset" in extent and last > end + cluster:
                 raise Failed(
-                    f"it is cut off: it has {end} bytes and its data goes on to {last}; bring the whole file"
+                    said(
+                        "it is cut off: it has {end} bytes and its data goes on to {last}; bring the whole "
+                        "file",
+                        end=end,
+                        last=last,
+                    )
                 )
-        _ended(process, said)
+        _ended(process, heard)
     return total
 
 
@@ -113,7 +127,7 @@ def convert(
     words += ["--target-image-opts", _options(source, kind), _options(target, "raw")]
     # Hostile tables can cost time without end: an hour, and 10 MiB a second.
     cpu = 3600 + size // (10 << 20)
-    with _started(words, (source, target), cpu=cpu, written=size) as (process, said):
+    with _started(words, (source, target), cpu=cpu, written=size) as (process, heard):
         assert process.stdout is not None  # noqa: S101 - a pipe was asked for
         pipe, fraction, rest = process.stdout.fileno(), 0.0, b""
         while True:
@@ -126,17 +140,17 @@ def convert(
                 for match in _PROGRESS.finditer(rest):
                     fraction = max(fraction, float(match[1]) / 100)
             watch(min(fraction, 1.0))
-        _ended(process, said)
+        _ended(process, heard)
 
 
 def _json(text: bytes) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise Failed("its answer is no JSON") from None
+        raise Failed(said("its answer is no JSON")) from None
 
 
-class _Said:
+class _Heard:
     """The start of what qemu-img says on standard error, read all the time: a full pipe would stop it."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
@@ -165,17 +179,17 @@ def _options(file: int, kind: str) -> str:
 def _output(
     words: list[str], file: int, *, cpu: int, good: tuple[int, ...] = (0,)
 ) -> bytes:
-    with _started(words, (file,), cpu=cpu) as (process, said):
+    with _started(words, (file,), cpu=cpu) as (process, heard):
         assert process.stdout is not None  # noqa: S101 - a pipe was asked for
         out = process.stdout.read(1 << 20)
-        _ended(process, said, good)
+        _ended(process, heard, good)
     return out
 
 
 @contextlib.contextmanager
 def _started(
     words: list[str], files: tuple[int, ...], *, cpu: int, written: int = 0
-) -> Iterator[tuple[subprocess.Popen[bytes], _Said]]:
+) -> Iterator[tuple[subprocess.Popen[bytes], _Heard]]:
     """A qemu-img for the length of the block: gone at its end, however that comes, and with this thread."""
     limits = [f"--as={_MEMORY}", f"--cpu={cpu}", "--core=0", f"--fsize={written}"]
     command = ["setpriv", "--pdeathsig", "KILL", "--no-new-privs"]
@@ -192,23 +206,26 @@ def _started(
         )
     except OSError as error:
         raise Unavailable(
-            f"qemu-img could not be started ({error.strerror}); look at the node's memory and packages.",
+            said(
+                "qemu-img could not be started ({why}); look at the node's memory and packages.",
+                why=error.strerror,
+            ),
             code="convert.start",
         ) from error
     assert process.stderr is not None  # noqa: S101 - pipes were asked for
     assert process.stdout is not None  # noqa: S101
-    said = _Said(process.stderr)
+    heard = _Heard(process.stderr)
     try:
-        yield process, said
+        yield process, heard
     finally:
         process.kill()
         process.wait()
         process.stdout.close()
-        said.text()
+        heard.text()
 
 
 def _ended(
-    process: subprocess.Popen[bytes], said: _Said, good: tuple[int, ...] = (0,)
+    process: subprocess.Popen[bytes], heard: _Heard, good: tuple[int, ...] = (0,)
 ) -> None:
     """Wait for its end; Failed with its last words unless that was a good one."""
     until = time.monotonic() + 60
@@ -216,15 +233,20 @@ def _ended(
         time.sleep(0.01)
     if code in good:
         return
-    lines = [line.strip() for line in said.text().splitlines() if line.strip()]
+    lines = [line.strip() for line in heard.text().splitlines() if line.strip()]
     if lines:
         words = _OURS.sub("it", lines[-1].removeprefix("qemu-img: "))
         raise Failed(words.rstrip(".")[-300:])
     if code is None:
-        raise Failed("it does not end")
-    raise Failed(f"it was ended by signal {-code}" if code < 0 else f"it said {code}")
+        raise Failed(said("it does not end"))
+    if code < 0:
+        raise Failed(said("it was ended by signal {signal}", signal=-code))
+    raise Failed(said("it said {code}", code=code))
 
 
 def refusal(error: Failed, what: str) -> ApplicationError:
     """The error of a run that failed."""
-    return Conflict(f"qemu-img could not {what}: {error}.", code="convert.failed")
+    return Conflict(
+        said("qemu-img could not {what}: {error}.", what=what, error=error.words),
+        code="convert.failed",
+    )

@@ -17,6 +17,7 @@ from agents.protocol.answers import ScanCreated, ScanResult, Skipped, Target
 from agents.protocol.filenames import check_iso
 from agents.protocol.systems import CD
 from ipxeready.errors import ApplicationError, Conflict, Unavailable
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 
 logger = logging.getLogger(__name__)
@@ -200,7 +201,7 @@ def _plan_cds(
             check_iso(iso)
             node.images.check_iso(iso)
         except ApplicationError as error:
-            plan.skip(iqn, f"this CD does not come back: {error.message}")
+            plan.skip(iqn, said("this CD does not come back: {why}", why=error.message))
             continue
         plan.exports[iqn] = export
 
@@ -216,19 +217,22 @@ def _plan_entry(
     name, lower = entry.name, entry.name.lower()
     iso = lower.endswith(iqns.ISO_SUFFIX)
     if not iso and not lower.endswith(iqns.IMAGE_SUFFIX):
-        plan.skip(name, "neither an image (.img) nor an ISO (.iso)")
+        plan.skip(name, said("neither an image (.img) nor an ISO (.iso)"))
         return
     if iso and not node.backend.cd:
-        plan.skip(name, f"the {node.backend.name} backend has no CD drive")
+        plan.skip(
+            name,
+            said("the {backend} backend has no CD drive", backend=node.backend.name),
+        )
         return
     if name.startswith("."):
-        plan.skip(name, "a leading dot: the worker part of the name is empty")
+        plan.skip(name, said("a leading dot: the worker part of the name is empty"))
         return
     if iqns.is_master(name):
-        plan.skip(name, "a master; masters are cloned, never exported")
+        plan.skip(name, said("a master; masters are cloned, never exported"))
         return
     if node.is_making(name):
-        plan.skip(name, "is being made")
+        plan.skip(name, said("is being made"))
         return
     try:
         iqn = iqns.join(
@@ -267,18 +271,26 @@ def _plan_target(
     if other != name:
         plan.skip(
             name,
-            f"conflict: {iqn} already stands for {other.rpartition('/')[2]}. Names that differ "
-            "only in case are one target; rename one of them",
+            said(
+                "conflict: {iqn} already stands for {file}. Names that differ only in case are one "
+                "target; rename one of them",
+                iqn=iqn,
+                file=other.rpartition("/")[2],
+            ),
         )
         return
     if not export.cd and export.path in users:
-        plan.skip(name, f"exported already, as {users[export.path]}")
+        plan.skip(name, said("exported already, as {user}", user=users[export.path]))
         return
     if iqn in state.off:
-        plan.skip(name, "taken off on purpose; export it again with existing: true")
+        plan.skip(
+            name, said("taken off on purpose; export it again with existing: true")
+        )
         return
     if not export.cd and export.iqn.endswith(iqns.ISO_SUFFIX):
-        plan.skip(name, "an image whose name without .img ends in .iso; rename it")
+        plan.skip(
+            name, said("an image whose name without .img ends in .iso; rename it")
+        )
         return
     try:
         if export.cd:
@@ -333,7 +345,13 @@ def orphans(node: Node, targets: dict[str, Target]) -> list[tuple[str, str]]:
     """Targets whose image is gone from the directory: reported, and left to whoever uses them."""
     names = {node.images.path(entry.name) for entry in node.images.entries()}
     return [
-        (iqn, f"its file {lun['backing']} is gone; the target was left as it is")
+        (
+            iqn,
+            said(
+                "its file {backing} is gone; the target was left as it is",
+                backing=lun["backing"],
+            ),
+        )
         for iqn, target in targets.items()
         for lun in target["luns"]
         if lun["backing"].startswith(f"{node.images.folder}/")

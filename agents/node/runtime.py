@@ -19,6 +19,7 @@ from agents.node.sessions import Sessions
 from agents.node.uploads import Uploads
 from agents.protocol.answers import Target
 from ipxeready.errors import Conflict, Unavailable
+from ipxeready.said import said
 
 #: Changes of targets take milliseconds; who waits longer than this waits for something broken.
 _WAIT = 30.0
@@ -102,7 +103,10 @@ class Node:
         """The lock for changes of targets and memory. No copy ever runs under it."""
         if not self._lock.acquire(timeout=_WAIT):
             raise Unavailable(
-                f"another change has been running for {_WAIT:g} s; the target system may hang.",
+                said(
+                    "another change has been running for {seconds} s; the target system may hang.",
+                    seconds=f"{_WAIT:g}",
+                ),
                 code="node.busy",
             )
         try:
@@ -114,7 +118,8 @@ class Node:
         """Mark an image as being made (under the lock); Conflict when it is already."""
         if filename in self._making:
             raise Conflict(
-                f"{filename} is being made by another call.", code="file.making"
+                said("{name} is being made by another call.", name=filename),
+                code="file.making",
             )
         self._making.add(filename)
 
@@ -196,5 +201,7 @@ def install(node: Node | None) -> None:
 def current() -> Node:
     """The node of this process; Unavailable before it has started."""
     if _current is None:
-        raise Unavailable("this node has not started; run `python manage.py serve`.")
+        raise Unavailable(
+            said("this node has not started; run `python manage.py serve`.")
+        )
     return _current

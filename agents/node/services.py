@@ -9,6 +9,7 @@ from agents.node.runtime import Node
 from agents.protocol.answers import Capabilities, Target
 from agents.protocol.requests import AccessRequest
 from ipxeready.errors import NotFound
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 
 
@@ -63,7 +64,8 @@ def access_set(node: Node, request: AccessRequest) -> Target:
         target = next((t for t in targets if t["iqn"] == iqn), None)
         if target is None or not target["luns"]:
             raise NotFound(
-                f"there is no target {iqn} on this node.", code="target.missing"
+                said("there is no target {iqn} on this node.", iqn=iqn),
+                code="target.missing",
             )
         access.check_shared(iqn, target["luns"][0]["backing"], request.access)
         with access.remembered(

@@ -7,6 +7,7 @@ import os
 
 from agents.node.folder import Folder, names_in
 from ipxeready.errors import Conflict, Unavailable
+from ipxeready.said import said
 
 #: Fixed hidden names, so that a start knows what a crash left. They end in no image's suffix.
 _NEW = ".reset-new."
@@ -30,7 +31,10 @@ class Swap:
         new = self._identity(self.new)
         if new is None:
             raise Conflict(
-                f"{self.new} is gone from the image directory; the disk was left as it is.",
+                said(
+                    "{name} is gone from the image directory; the disk was left as it is.",
+                    name=self.new,
+                ),
                 code="file.missing",
             )
         self._move(self.name, self.old)
@@ -101,12 +105,20 @@ class Swap:
                 os.fsync(folder)
             except FileExistsError as error:
                 raise Conflict(
-                    f"{destination} exists in the image directory; look at it, and move it away.",
+                    said(
+                        "{destination} exists in the image directory; look at it, and move it away.",
+                        destination=destination,
+                    ),
                     code="file.exists",
                 ) from error
             except OSError as error:
                 raise Unavailable(
-                    f"{source} could not be renamed to {destination} ({error.strerror}). Look at the node's disk.",
+                    said(
+                        "{source} could not be renamed to {destination} ({why}). Look at the node's disk.",
+                        source=source,
+                        destination=destination,
+                        why=error.strerror,
+                    ),
                     code="file.write",
                 ) from error
 
@@ -118,7 +130,11 @@ class Swap:
                 os.fsync(folder)
             except OSError as error:
                 raise Unavailable(
-                    f"{name} could not be removed ({error.strerror}). Look at the node's disk.",
+                    said(
+                        "{name} could not be removed ({why}). Look at the node's disk.",
+                        name=name,
+                        why=error.strerror,
+                    ),
                     code="file.delete",
                 ) from error
 

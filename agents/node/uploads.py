@@ -26,7 +26,7 @@ from agents.node.folder import names_in
 from agents.node.images import Images
 from agents.node.jobs import Step
 from agents.node.parts import FULL, PART
-from agents.protocol.answers import WRONG_CHECKSUM, Upload, Uploaded
+from agents.protocol.answers import Upload, Uploaded
 from agents.protocol.filenames import (
     KIND_DISK,
     KIND_MASTER,
@@ -36,6 +36,7 @@ from agents.protocol.filenames import (
 )
 from agents.protocol.limits import MAX_PIECE
 from ipxeready.errors import ApplicationError, Conflict, Invalid, NotFound, Unavailable
+from ipxeready.said import said
 from ipxeready.storage import iqn as iqns
 from ipxeready.storage.sizes import MAX_SIZE, SECTOR, format_size
 
@@ -121,18 +122,35 @@ class Uploads:
             note = self._note(folder, upload_id)
             if offset != note.offset:
                 raise Conflict(
-                    f"upload {upload_id} of {note.name} is at {note.offset}, not at {offset}; go on from there.",
+                    said(
+                        "upload {upload_id} of {name} is at {offset}, not at {wanted}; go on from there.",
+                        upload_id=upload_id,
+                        name=note.name,
+                        offset=note.offset,
+                        wanted=offset,
+                    ),
                     code="upload.offset",
                     extra={"offset": note.offset},
                 )
             if length > MAX_PIECE:
                 raise Invalid(
-                    f"a piece has at most {MAX_PIECE} bytes ({format_size(MAX_PIECE)}), this one {length}; send several."
+                    said(
+                        "a piece has at most {most} bytes ({mib}), this one {length}; send several.",
+                        most=MAX_PIECE,
+                        mib=format_size(MAX_PIECE),
+                        length=length,
+                    )
                 )
             end = MAX_SIZE if note.size is None else note.size
             if offset + length > end:
                 raise Invalid(
-                    f"{note.name} has {end} bytes by what was said at the beginning; this piece would end at {offset + length}.",
+                    said(
+                        "{name} has {end} bytes by what was said at the beginning; this piece would end at "
+                        "{ends}.",
+                        name=note.name,
+                        end=end,
+                        ends=offset + length,
+                    ),
                     code="upload.size",
                 )
             self._images.check_room(note.name, length)
@@ -143,7 +161,12 @@ class Uploads:
                 raise self._failed(full, note.name, offset + length - at)
             if at < offset + length:
                 raise Invalid(
-                    f"the connection ended after {at - offset} of {length} bytes; go on at offset {at}.",
+                    said(
+                        "the connection ended after {there} of {length} bytes; go on at offset {at}.",
+                        there=at - offset,
+                        length=length,
+                        at=at,
+                    ),
                     code="upload.cut",
                 )
             return _shown(upload_id, changed)
@@ -167,7 +190,14 @@ class Uploads:
             size = note.offset if note.size is None else note.size
             if note.offset != size:
                 raise Conflict(
-                    f"upload {upload_id} of {final} is not whole: {note.offset} of {size} bytes are there; send the rest.",
+                    said(
+                        "upload {upload_id} of {final} is not whole: {offset} of {size} bytes are there; "
+                        "send the rest.",
+                        upload_id=upload_id,
+                        final=final,
+                        offset=note.offset,
+                        size=size,
+                    ),
                     code="upload.short",
                     extra={"offset": note.offset},
                 )
@@ -179,10 +209,16 @@ class Uploads:
             step.turn(size)
             digest = _digest(file, size, step)
             if expected not in (None, digest):
-                # The advice first, and short: the control plane hands on no more than 200 characters.
+                # Begins with WRONG_CHECKSUM. The advice first, and short: the control plane hands on no more than
+                # 200 characters.
                 raise Conflict(
-                    f"{WRONG_CHECKSUM}: delete the upload and send the file again, or finish it with the right one. "
-                    f"{final[:40]} has {digest[:12]}..., not the expected {str(expected)[:12]}...",
+                    said(
+                        "wrong checksum: delete the upload and send the file again, or finish it with the "
+                        "right one. {name} has {digest}..., not the expected {expected}...",
+                        name=final[:40],
+                        digest=digest[:12],
+                        expected=str(expected)[:12],
+                    ),
                     code="upload.checksum",
                     extra={"sha256": digest},
                 )
@@ -238,14 +274,22 @@ class Uploads:
         for upload in unfinished:
             if upload["name"].lower() == name.lower():
                 raise Conflict(
-                    f"{upload['name']} is being uploaded already (upload {upload['id']}, {upload['offset']} bytes are there); "
-                    "go on with that one, or delete it.",
+                    said(
+                        "{name} is being uploaded already (upload {upload}, {there} bytes are there); go on "
+                        "with that one, or delete it.",
+                        name=upload["name"],
+                        upload=upload["id"],
+                        there=upload["offset"],
+                    ),
                     code="upload.exists",
                     extra={"upload": upload},
                 )
         if len(unfinished) >= MAX_UPLOADS:
             raise Conflict(
-                f"there are {len(unfinished)} unfinished uploads already; finish or delete some.",
+                said(
+                    "there are {count} unfinished uploads already; finish or delete some.",
+                    count=len(unfinished),
+                ),
                 code="upload.many",
             )
 
@@ -253,7 +297,10 @@ class Uploads:
         note = _read_note(folder, upload_id) if _ID.fullmatch(upload_id) else None
         if note is None:
             raise NotFound(
-                f"there is no upload {upload_id[:40]!r}; it may be finished, deleted or older than a week.",
+                said(
+                    "there is no upload {upload_id}; it may be finished, deleted or older than a week.",
+                    upload_id=repr(upload_id[:40]),
+                ),
                 code="upload.missing",
             )
         return note
@@ -267,7 +314,10 @@ class Uploads:
             file = _open_data(folder, upload_id)
         except OSError as error:
             raise NotFound(
-                f"there is no upload {upload_id}; it may be finished, deleted or older than a week.",
+                said(
+                    "there is no upload {upload_id}; it may be finished, deleted or older than a week.",
+                    upload_id=upload_id,
+                ),
                 code="upload.missing",
             ) from error
         try:
@@ -275,7 +325,10 @@ class Uploads:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise Conflict(
-                    f"another call is working on upload {upload_id}; wait for it, then ask where it is.",
+                    said(
+                        "another call is working on upload {upload_id}; wait for it, then ask where it is.",
+                        upload_id=upload_id,
+                    ),
                     code="upload.busy",
                 ) from error
             if not os.fstat(file).st_nlink:  # deleted between our open and our lock
@@ -344,11 +397,19 @@ class Uploads:
     def _failed(self, error: OSError, name: str, needed: int) -> ApplicationError:
         if error.errno in FULL:
             return NoRoom(
-                f"no room for {name}: the disk is full. What has come stays; free some space and go on, or delete the upload.",
+                said(
+                    "no room for {name}: the disk is full. What has come stays; free some space and go "
+                    "on, or delete the upload.",
+                    name=name,
+                ),
                 extra={"needed": needed},
             )
         return Unavailable(
-            f"{name} could not be written: {error.strerror}. Look at the node's disk.",
+            said(
+                "{name} could not be written: {why}. Look at the node's disk.",
+                name=name,
+                why=error.strerror,
+            ),
             code="file.write",
         )
 
@@ -357,14 +418,23 @@ def _check_size(name: str, size: int) -> None:
     kind = kind_of(name)
     if not 0 < size <= MAX_SIZE:
         raise Invalid(
-            f"size {size} must be from 1 byte to {format_size(MAX_SIZE)}.",
+            said(
+                "size {size} must be from 1 byte to {most}.",
+                size=size,
+                most=format_size(MAX_SIZE),
+            ),
             code="upload.size",
             field="size",
         )
     if kind in {KIND_DISK, KIND_MASTER} and size % SECTOR:
         raise Invalid(
-            f"size {size}: an image ({iqns.IMAGE_SUFFIX}) is a multiple of {SECTOR} bytes. "
-            "If it has another format, name it for that (.qcow2, .vhdx, .vmdk) and convert it here.",
+            said(
+                "size {size}: an image ({suffix}) is a multiple of {sector} bytes. If it has another "
+                "format, name it for that (.qcow2, .vhdx, .vmdk) and convert it here.",
+                size=size,
+                suffix=iqns.IMAGE_SUFFIX,
+                sector=SECTOR,
+            ),
             code="upload.size",
             field="size",
         )
@@ -375,7 +445,7 @@ def _digest(file: int, size: int, step: Step) -> str:
     while at < size:
         chunk = os.pread(file, _READ, at)
         if not chunk:
-            raise Unavailable("the uploaded file became shorter; send it again.")
+            raise Unavailable(said("the uploaded file became shorter; send it again."))
         digest.update(chunk)
         at += len(chunk)
         step.at(at)
@@ -384,7 +454,10 @@ def _digest(file: int, size: int, step: Step) -> str:
 
 def _taken(name: str) -> Conflict:
     return Conflict(
-        f"{name} exists already; it was left as it is. Take another name, or delete it first.",
+        said(
+            "{name} exists already; it was left as it is. Take another name, or delete it first.",
+            name=name,
+        ),
         code="file.exists",
     )
 
@@ -462,7 +535,11 @@ def _unlink(folder: int, name: str) -> None:
     except OSError as error:
         if error.errno != errno.ENOENT:
             raise Unavailable(
-                f"{name} could not be deleted ({error.strerror}). Look at the node's disk.",
+                said(
+                    "{name} could not be deleted ({why}). Look at the node's disk.",
+                    name=name,
+                    why=error.strerror,
+                ),
                 code="file.delete",
             ) from error
 

@@ -10,6 +10,7 @@ from typing import TypedDict
 from agents.protocol.access import Access
 from agents.protocol.answers import Session, Target
 from ipxeready.errors import ApplicationError, Conflict
+from ipxeready.said import joined, said
 
 
 @dataclass(frozen=True)
@@ -141,18 +142,30 @@ def shown_as(target: Target, access: Access) -> bool:
 
 def describe(sessions: Sequence[Session]) -> str:
     """Sessions for a message: `iqn… from 192.0.2.7 (since …)`, joined."""
-    return ", ".join(
-        f"{s['initiator']} from {s['address'] or 'an unknown address'}"
-        + (f" (since {s['since']})" if s.get("since") else "")
-        for s in sessions
-    )
+    return joined(", ", *map(_described, sessions))
+
+
+def _described(session: Session) -> str:
+    initiator = session["initiator"]
+    address = session["address"] or said("an unknown address")
+    if since := session.get("since"):
+        return said(
+            "{initiator} from {address} (since {since})",
+            initiator=initiator,
+            address=address,
+            since=since,
+        )
+    return said("{initiator} from {address}", initiator=initiator, address=address)
 
 
 def in_use(target: Target) -> Conflict:
     """The refusal to delete under somebody's feet."""
     return Conflict(
-        f"{target['iqn']} is in use by {describe(target['sessions']) or 'an initiator'}. "
-        "Shut that machine down, or repeat with force=true.",
+        said(
+            "{iqn} is in use by {sessions}. Shut that machine down, or repeat with force=true.",
+            iqn=target["iqn"],
+            sessions=describe(target["sessions"]) or said("an initiator"),
+        ),
         code="target.in_use",
         extra={"sessions": target["sessions"]},
     )

@@ -11,6 +11,7 @@ from agents.protocol.access import Access
 from agents.protocol.answers import Target
 from agents.protocol.systems import DISK, FILES, LUN_NUMBER
 from ipxeready.errors import ApplicationError, Conflict, Invalid
+from ipxeready.said import said
 
 
 class FilesBackend(Backend):
@@ -50,7 +51,9 @@ class FilesBackend(Backend):
 
     def _add(self, export: Export) -> ApplicationError | None:
         if export.cd:
-            return Invalid("the files backend has no CD drive; use a node with stgt.")
+            return Invalid(
+                said("the files backend has no CD drive; use a node with stgt.")
+            )
         with self._lock:
             known = self._table.setdefault(export.iqn, export)
             if export.access is not None and same(_target(known), export):
@@ -58,7 +61,8 @@ class FilesBackend(Backend):
         if same(_target(known), export):
             return None
         return Conflict(
-            f"{export.iqn} exists already, with {known.path}.", code="target.differs"
+            said("{iqn} exists already, with {path}.", iqn=export.iqn, path=known.path),
+            code="target.differs",
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from ipxeready.errors import Unavailable
+from ipxeready.said import said
 
 #: A login that is under way may hold up a change for the 15 s that the kernel gives it.
 TIMEOUT = 30.0
@@ -52,8 +53,11 @@ class Limited:
             self._stuck = [thread for thread in self._stuck if thread.is_alive()]
             if self._stuck:
                 raise Unavailable(
-                    f"{self._what} still holds a call that did not come back; look at the "
-                    "disks and the kernel's log of this node.",
+                    said(
+                        "{what} still holds a call that did not come back; look at the disks and the "
+                        "kernel's log of this node.",
+                        what=self._what,
+                    ),
                     code=self._code,
                 )
         call = _Call(work)
@@ -64,8 +68,12 @@ class Limited:
             with self._guard:
                 self._stuck.append(call.thread)
             raise Unavailable(
-                f"{self._what} did not answer within {TIMEOUT:g} s; look at the disks and the "
-                "kernel's log of this node.",
+                said(
+                    "{what} did not answer within {seconds} s; look at the disks and the kernel's log of "
+                    "this node.",
+                    what=self._what,
+                    seconds=f"{TIMEOUT:g}",
+                ),
                 code=self._code,
             )
         if call.error is not None:

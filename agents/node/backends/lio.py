@@ -15,7 +15,7 @@ from agents.node.backends import configfs, lio_objects
 from agents.node.backends.base import Backend, Export, describe, in_use, same
 from agents.node.backends.configfs import Shown, Store, Tree, serial_of
 from agents.node.backends.limits import Limited
-from agents.node.backends.lio_objects import Doors, Image, Objects, opened, said
+from agents.node.backends.lio_objects import Doors, Image, Objects, opened, refusing
 from agents.protocol.access import Access
 from agents.protocol.answers import Target
 from agents.protocol.systems import LIO, LUN_NUMBER
@@ -28,6 +28,7 @@ from ipxeready.errors import (
     Unavailable,
     UpstreamFailed,
 )
+from ipxeready.said import joined, said
 from ipxeready.storage.iqn import IMAGE_SUFFIX, initiator_of
 from ipxeready.storage.sizes import SECTOR
 
@@ -152,7 +153,7 @@ class LioBackend(Backend):
 
         def limited() -> T:
             self._prepare()
-            with said("show its targets"):
+            with refusing(said("show its targets")):
                 return work()
 
         return self._limited.run(limited)
@@ -164,7 +165,10 @@ class LioBackend(Backend):
         why = lio.problem()
         if why is not None:
             raise Unavailable(
-                f"{why}. Load target_core_file and iscsi_target_mod, or take another backend.",
+                said(
+                    "{why}. Load target_core_file and iscsi_target_mod, or take another backend.",
+                    why=why,
+                ),
                 code="lio.missing",
             )
         lio_objects.prepare()
@@ -192,8 +196,10 @@ class LioBackend(Backend):
     def _export(self, export: Export) -> None:
         if export.cd:
             raise Invalid(
-                "LIO has no CD drive: it would serve an ISO as a disk, which no firmware boots as a CD. "
-                "Attach the ISO on a node with stgt.",
+                said(
+                    "LIO has no CD drive: it would serve an ISO as a disk, which no firmware boots as a "
+                    "CD. Attach the ISO on a node with stgt."
+                ),
                 code="backend.no_cd",
             )
         with opened(export.path) as image:
@@ -211,19 +217,28 @@ class LioBackend(Backend):
         stores = [store for store in shown.luns.values() if store]
         if any(store.path != export.path for store in stores):
             raise Conflict(
-                f"the target {export.iqn} has {', '.join(s.path for s in stores)} instead of "
-                f"{export.path}. Delete that target first.",
+                said(
+                    "the target {iqn} has {there} instead of {path}. Delete that target first.",
+                    iqn=export.iqn,
+                    there=", ".join(s.path for s in stores),
+                    path=export.path,
+                ),
                 code="target.differs",
             )
         faults = self._faults(image, shown)
         doors = Doors.of(export.access) if export.access else None
         if doors and not doors.everybody and shown.cached and not shown.sessions:
-            faults.append("a memory of who came while it was open")
+            faults.append(said("a memory of who came while it was open"))
         if faults:
             if shown.sessions:
                 raise Conflict(
-                    f"{export.iqn} has {' and '.join(faults)}, and is in use by "
-                    f"{describe(shown.sessions)}. Shut that machine down and scan again.",
+                    said(
+                        "{iqn} has {faults}, and is in use by {sessions}. Shut that machine down and scan "
+                        "again.",
+                        iqn=export.iqn,
+                        faults=joined(" and ", *faults),
+                        sessions=describe(shown.sessions),
+                    ),
                     code="target.stale",
                 )
             logger.info("%s has %s; making it anew", export.iqn, ", ".join(faults))
@@ -243,24 +258,32 @@ class LioBackend(Backend):
         """What is wrong with a target that only making it anew mends."""
         store = shown.luns.get(_LUN)
         if store is None or len(shown.luns) != 1:
-            return ["no disk as its one LUN 0"]
-        faults = []
+            return [said("no disk as its one LUN 0")]
+        faults: list[str] = []
         if not shown.enabled:
-            faults.append("a portal group that is not enabled")
+            faults.append(said("a portal group that is not enabled"))
         if store.size != image.size:
-            faults.append(f"{store.size} bytes, while the file has {image.size},")
+            faults.append(
+                said(
+                    "{there} bytes, while the file has {size},",
+                    there=store.size,
+                    size=image.size,
+                )
+            )
         if store.ours and store.label != image.label:
-            faults.append("another file of that name, which was replaced meanwhile,")
+            faults.append(
+                said("another file of that name, which was replaced meanwhile,")
+            )
         if store.place != self._tree.store(shown.iqn):
-            faults.append("a storage object that we did not make")
+            faults.append(said("a storage object that we did not make"))
             return faults
         attributes = f"{store.place}/attrib"
         if configfs.read(f"{attributes}/emulate_tpu") != "1":
-            faults.append("no UNMAP")
+            faults.append(said("no UNMAP"))
         if configfs.read(f"{attributes}/block_size") != str(SECTOR):
-            faults.append(f"blocks of another size than {SECTOR}")
+            faults.append(said("blocks of another size than {sector}", sector=SECTOR))
         if self._serial(store) != serial_of(shown.iqn):
-            faults.append("another serial number")
+            faults.append(said("another serial number"))
         return faults
 
     def _serial(self, store: Store) -> str:
@@ -278,7 +301,7 @@ class LioBackend(Backend):
             doors = Doors.of(Access())
         else:
             doors = Doors.there(self._tree, shown)
-        with said(f"take {export.iqn} off"):
+        with refusing(said("take {iqn} off", iqn=export.iqn)):
             self._tree.strip(export.iqn)
         self._make(export, image, doors)
 
@@ -286,7 +309,7 @@ class LioBackend(Backend):
         """Storage object, target, LUN, who may log in, portal, and the switch last; nothing stays of a failure."""
         iqn = export.iqn
         try:
-            with said(f"take the old storage object of {iqn} off"):
+            with refusing(said("take the old storage object of {iqn} off", iqn=iqn)):
                 self._tree.remove_store(self._tree.store(iqn))
             self._objects.store(iqn, image)
             self._objects.lun(iqn, self._objects.group(iqn))
@@ -310,7 +333,10 @@ class LioBackend(Backend):
             or self._faults(image, shown)
         ):
             raise UpstreamFailed(
-                f"LIO does not show {export.iqn} as it was asked for; look with `targetcli ls`.",
+                said(
+                    "LIO does not show {iqn} as it was asked for; look with `targetcli ls`.",
+                    iqn=export.iqn,
+                ),
                 code="lio.differs",
             )
         try:
@@ -319,7 +345,10 @@ class LioBackend(Backend):
             status = None
         if status is None or lio_objects.label_of(status) != image.label:
             raise Conflict(
-                f"{export.path} was replaced while it was exported; try again.",
+                said(
+                    "{path} was replaced while it was exported; try again.",
+                    path=export.path,
+                ),
                 code="file.replaced",
             )
 
@@ -332,12 +361,12 @@ class LioBackend(Backend):
     def _unexport(self, iqn: str, *, force: bool) -> None:
         shown = self._tree.shown(iqn)
         if shown is None:
-            with said(f"take the storage object of {iqn} off"):
+            with refusing(said("take the storage object of {iqn} off", iqn=iqn)):
                 self._tree.remove_store(self._tree.store(iqn))
             return
         if shown.sessions and not force:
             raise in_use(shown.public())
-        with said(f"take {iqn} off"):
+        with refusing(said("take {iqn} off", iqn=iqn)):
             self._tree.close(shown)
             now = self._tree.shown(iqn)
             if now is not None and now.sessions and not force:
@@ -346,7 +375,7 @@ class LioBackend(Backend):
             self._tree.strip(iqn)
         if self._tree.shown(iqn) is not None:
             raise UpstreamFailed(
-                f"LIO still shows {iqn} after its deletion; try again.",
+                said("LIO still shows {iqn} after its deletion; try again.", iqn=iqn),
                 code="lio.differs",
             )
 
@@ -363,7 +392,7 @@ class LioBackend(Backend):
         for shown in self._tree.all():
             if shown.half:
                 logger.info("removing %s, which was left half made", shown.iqn)
-                with said(f"take {shown.iqn} off"):
+                with refusing(said("take {iqn} off", iqn=shown.iqn)):
                     self._tree.strip(shown.iqn)
         kept = {
             store.place for s in self._tree.all() for store in s.luns.values() if store

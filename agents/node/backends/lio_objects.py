@@ -30,6 +30,7 @@ from ipxeready.errors import (
     Unavailable,
     UpstreamFailed,
 )
+from ipxeready.said import said
 from ipxeready.storage.sizes import SECTOR
 
 #: rtslib wants the kernel to keep reservations here, and fails where it is missing.
@@ -46,7 +47,10 @@ def library() -> Any:
         import rtslib_fb
     except (ImportError, OSError) as error:
         raise Unavailable(
-            f"rtslib-fb cannot be imported ({error}); install it, and libudev.",
+            said(
+                "rtslib-fb cannot be imported ({error}); install it, and libudev.",
+                error=str(error),
+            ),
             code="lio.library",
         ) from error
     return rtslib_fb
@@ -55,7 +59,7 @@ def library() -> Any:
 def prepare() -> None:
     """Make rtslib usable: its folder, and its root."""
     rtslib = library()
-    with said("set up LIO"):
+    with refusing(said("set up LIO")):
         _STATE.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (
             _INSIDE
@@ -68,7 +72,7 @@ def prepare() -> None:
 
 
 @contextlib.contextmanager
-def said(what: str) -> Iterator[None]:
+def refusing(what: str) -> Iterator[None]:
     """Turn what the kernel and rtslib raise into a refusal in words. They never hold a secret."""
     try:
         yield
@@ -86,7 +90,10 @@ def said(what: str) -> Iterator[None]:
 
 def refused(what: str, number: int | None, words: str) -> UpstreamFailed:
     """The kernel said no."""
-    return UpstreamFailed(f"LIO refused to {what}: {words}.", code="lio.refused")
+    return UpstreamFailed(
+        said("LIO refused to {what}: {words}.", what=what, words=words),
+        code="lio.refused",
+    )
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,11 @@ def opened(path: str) -> Iterator[Image]:
     """
     if len(os.fsencode(path)) > _MAX_PATH:
         raise Conflict(
-            f"{path} is longer than the {_MAX_PATH} bytes that LIO keeps; move the image directory.",
+            said(
+                "{path} is longer than the {most} bytes that LIO keeps; move the image directory.",
+                path=path,
+                most=_MAX_PATH,
+            ),
             code="file.path",
         )
     checkpoint()
@@ -116,7 +127,11 @@ def opened(path: str) -> Iterator[Image]:
         file = os.open(path, flags)
     except OSError as error:
         raise Conflict(
-            f"{path} cannot be opened read-write ({error.strerror}). Correct its name, owner, mode or mount.",
+            said(
+                "{path} cannot be opened read-write ({why}). Correct its name, owner, mode or mount.",
+                path=path,
+                why=error.strerror,
+            ),
             code="file.access",
         ) from error
     try:
@@ -124,8 +139,13 @@ def opened(path: str) -> Iterator[Image]:
         size = status.st_size
         if not stat.S_ISREG(status.st_mode) or size <= 0 or size % SECTOR:
             raise Conflict(
-                f"{path} has {size} bytes; an image is a regular file of more than 0 bytes and a "
-                f"multiple of {SECTOR}.",
+                said(
+                    "{path} has {size} bytes; an image is a regular file of more than 0 bytes and a "
+                    "multiple of {sector}.",
+                    path=path,
+                    size=size,
+                    sector=SECTOR,
+                ),
                 code="file.size",
             )
         yield Image(path, file, size, label_of(status))
@@ -174,7 +194,7 @@ class Objects:
         place = self._tree.store(iqn)
         rtslib = library()
         checkpoint()
-        with said(f"make the storage object of {image.path}"):
+        with refusing(said("make the storage object of {path}", path=image.path)):
             rtslib.FileIOStorageObject(
                 f"{OURS}{iqn}",
                 # Opened through our own descriptor: never a missing file made new, never another one.
@@ -193,7 +213,7 @@ class Objects:
         """The target and its portal group, shut, and never read-only."""
         rtslib = library()
         checkpoint()
-        with said(f"make the target {iqn}"):
+        with refusing(said("make the target {iqn}", iqn=iqn)):
             target = rtslib.Target(rtslib.FabricModule("iscsi"), iqn)
             group = rtslib.TPG(target, 1)
             self.writable(iqn)
@@ -208,7 +228,7 @@ class Objects:
         """LUN 0: always that number, as the machines' SAN path counts on it."""
         rtslib = library()
         checkpoint()
-        with said(f"map the disk of {iqn}"):
+        with refusing(said("map the disk of {iqn}", iqn=iqn)):
             store = rtslib.FileIOStorageObject(f"{OURS}{iqn}", index=store_index(iqn))
             rtslib.LUN(group, 0, store, alias="image")
 
@@ -218,7 +238,7 @@ class Objects:
         Sessions that are open stay: no rule is taken off, as the kernel would end its session.
         """
         place = self._tree.group(iqn)
-        with said(f"set who may log in to {iqn}"):
+        with refusing(said("set who may log in to {iqn}", iqn=iqn)):
             for initiator, (name, secret) in doors.rules.items():
                 self._rule(iqn, initiator, name, secret)
             if doors.proof:
@@ -233,7 +253,12 @@ class Objects:
     def _rule(self, iqn: str, initiator: str, name: str, secret: str) -> None:
         if name.startswith(NONE) or secret.startswith(NONE):
             raise Invalid(
-                f"the name and secret of {initiator} must not begin with {NONE}: LIO takes that for none.",
+                said(
+                    "the name and secret of {initiator} must not begin with {none}: LIO takes that for "
+                    "none.",
+                    initiator=initiator,
+                    none=NONE,
+                ),
                 code="chap.null",
                 field="chap",
             )
@@ -251,7 +276,10 @@ class Objects:
         configfs.write(f"{place}/auth/password", secret or NONE)
         if self._tree.secrets(iqn, initiator) != (name, secret):
             raise UpstreamFailed(
-                f"LIO does not keep the name and secret of {initiator} as they were given.",
+                said(
+                    "LIO does not keep the name and secret of {initiator} as they were given.",
+                    initiator=initiator,
+                ),
                 code="lio.secret",
             )
 
@@ -266,18 +294,30 @@ class Objects:
     def deaf(self, error: OSError) -> Conflict:
         """Why there is no portal, and what to do."""
         why = {
-            errno.EADDRINUSE: "something else listens there",
-            errno.EINVAL: "something else listens there",  # the kernel's word for it
-            errno.EADDRNOTAVAIL: "this machine has no such address",
+            errno.EADDRINUSE: said("something else listens there"),
+            # The kernel's word for it.
+            errno.EINVAL: said("something else listens there"),
+            errno.EADDRNOTAVAIL: said("this machine has no such address"),
         }.get(error.errno or 0, error.strerror)
         others = sorted(self._tree.listening(ours=False))
-        hint = f" Targets of others listen on {', '.join(others)}." if others else ""
-        return Conflict(
-            f"LIO cannot listen on IPXE_ISCSI_PORTAL={self.portal}: {why}.{hint}",
-            code="lio.portal",
+        words = (
+            said(
+                "LIO cannot listen on IPXE_ISCSI_PORTAL={portal}: {why}. Targets of others "
+                "listen on {others}.",
+                portal=self.portal,
+                why=why,
+                others=", ".join(others),
+            )
+            if others
+            else said(
+                "LIO cannot listen on IPXE_ISCSI_PORTAL={portal}: {why}.",
+                portal=self.portal,
+                why=why,
+            )
         )
+        return Conflict(words, code="lio.portal")
 
     def open(self, iqn: str) -> None:
         """The last step: initiators may come."""
-        with said(f"enable {iqn}"):
+        with refusing(said("enable {iqn}", iqn=iqn)):
             configfs.write(f"{self._tree.group(iqn)}/enable", "1")

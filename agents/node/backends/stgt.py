@@ -27,6 +27,7 @@ from agents.protocol.answers import Target
 from agents.protocol.systems import LUN_NUMBER, STGT
 from ipxeready.conf import Endpoint
 from ipxeready.errors import ApplicationError, Conflict, UpstreamFailed
+from ipxeready.said import said
 from ipxeready.storage.iqn import initiator_of
 
 logger = logging.getLogger(__name__)
@@ -112,9 +113,11 @@ class StgtBackend(Backend):
         """The process behind the control socket must be a tgtd, and serve the portal that machines are sent to."""
         name = daemon.name(self._tgtadm.socket)
         if name not in ("", "tgtd"):
-            return (
-                f"behind {self._tgtadm.socket} is {name}, not tgtd; compare IPXE_STGT_SOCKET and "
-                "IPXE_STGT_CONTROL_PORT with how tgtd was started"
+            return said(
+                "behind {socket} is {name}, not tgtd; compare IPXE_STGT_SOCKET and "
+                "IPXE_STGT_CONTROL_PORT with how tgtd was started",
+                socket=self._tgtadm.socket,
+                name=name,
             )
         shown = self._tgtadm.run("show", "portal")
         portals = [
@@ -126,10 +129,20 @@ class StgtBackend(Backend):
             and (host == self._portal.host or {host, self._portal.host} & _ANY)
             for host, port in portals
         ):
-            there = ", ".join(str(Endpoint(*found)) for found in portals) or "nowhere"
-            return (
-                f"the tgtd behind {self._tgtadm.socket} listens at {there}, not at the {self._portal} of "
-                "IPXE_ISCSI_PORTAL: it may be another one; compare both with how tgtd was started"
+            there = ", ".join(str(Endpoint(*found)) for found in portals)
+            about = {"socket": self._tgtadm.socket, "portal": self._portal}
+            if not there:
+                return said(
+                    "the tgtd behind {socket} listens at nowhere, not at the {portal} of "
+                    "IPXE_ISCSI_PORTAL: it may be another one; compare both with how tgtd was "
+                    "started",
+                    **about,
+                )
+            return said(
+                "the tgtd behind {socket} listens at {there}, not at the {portal} of "
+                "IPXE_ISCSI_PORTAL: it may be another one; compare both with how tgtd was started",
+                there=there,
+                **about,
             )
         return None
 
@@ -164,7 +177,10 @@ class StgtBackend(Backend):
             shown = final.get(export.iqn)
             if result[export.iqn] is None and not (shown and _is_as(shown, export)):
                 result[export.iqn] = UpstreamFailed(
-                    f"tgtd does not show {export.iqn} as it was asked for; look with `tgtadm --op show`."
+                    said(
+                        "tgtd does not show {iqn} as it was asked for; look with `tgtadm --op show`.",
+                        iqn=export.iqn,
+                    )
                 )
             if result[export.iqn] is not None and export.iqn in made and shown:
                 self._undo(shown, final)
@@ -198,7 +214,7 @@ class StgtBackend(Backend):
             self._changed = time.monotonic()
         if self._has(tid):
             raise UpstreamFailed(
-                f"tgtd still shows {iqn} after its deletion; try again."
+                said("tgtd still shows {iqn} after its deletion; try again.", iqn=iqn)
             )
         if accounts:
             self._doors.tidy(accounts, self._show())
@@ -254,7 +270,10 @@ class StgtBackend(Backend):
         """Make what is missing of a target and its LUN; nothing when it is there."""
         if "," in export.path:
             raise Conflict(
-                f"{export.path} has a comma, and tgtd ends a path there. Rename it, or the directory."
+                said(
+                    "{path} has a comma, and tgtd ends a path there. Rename it, or the directory.",
+                    path=export.path,
+                )
             )
         if export.iqn in made:
             tid = made[export.iqn]
@@ -302,7 +321,7 @@ class StgtBackend(Backend):
             while tid in taken:
                 tid += 1
             if tid > _MAX_TID:
-                raise UpstreamFailed("tgtd has no target number left.")
+                raise UpstreamFailed(said("tgtd has no target number left."))
             taken.add(tid)
             try:
                 self._tgtadm.run("new", "target", "--tid", str(tid), "-T", iqn)
@@ -332,19 +351,33 @@ class StgtBackend(Backend):
         shown = everything.get(export.iqn)
         if shown is None:
             raise UpstreamFailed(
-                f"tgtd does not show {export.iqn} although it said yes; try again."
+                said(
+                    "tgtd does not show {iqn} although it said yes; try again.",
+                    iqn=export.iqn,
+                )
             )
         if not same(shown.public(), export):
             raise _differs(shown, export)
         number = LUN_NUMBER[STGT]
         if shown.readonly.get(number, False) != export.cd:
-            raise Conflict(
-                f"tgtd has {export.path} {'writable' if export.cd else 'read-only'}; correct the owner, "
-                "mode or mount of the file, and what tgtd may open.",
-                code="target.access",
+            words = (
+                said(
+                    "tgtd has {path} writable; correct the owner, mode or mount of the file, and "
+                    "what tgtd may open.",
+                    path=export.path,
+                )
+                if export.cd
+                else said(
+                    "tgtd has {path} read-only; correct the owner, mode or mount of the file, and "
+                    "what tgtd may open.",
+                    path=export.path,
+                )
             )
+            raise Conflict(words, code="target.access")
         if not shown.online.get(number, True):
-            raise Conflict(f"tgtd has {export.iqn} offline.", code="target.offline")
+            raise Conflict(
+                said("tgtd has {iqn} offline.", iqn=export.iqn), code="target.offline"
+            )
         self._doors.open(shown, export.access, everything)
 
     def _force(self, shown: Shown) -> None:
@@ -381,8 +414,19 @@ def _is_as(shown: Shown, export: Export) -> bool:
 
 
 def _differs(shown: Shown, export: Export) -> Conflict:
-    there = ", ".join(lun["backing"] for lun in shown.luns) or "nothing"
-    return Conflict(
-        f"the target {export.iqn} has {there} instead of {export.path}. Delete that target first.",
-        code="target.differs",
+    there = ", ".join(lun["backing"] for lun in shown.luns)
+    words = (
+        said(
+            "the target {iqn} has {there} instead of {path}. Delete that target first.",
+            iqn=export.iqn,
+            there=there,
+            path=export.path,
+        )
+        if there
+        else said(
+            "the target {iqn} has nothing instead of {path}. Delete that target first.",
+            iqn=export.iqn,
+            path=export.path,
+        )
     )
+    return Conflict(words, code="target.differs")

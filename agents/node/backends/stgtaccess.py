@@ -14,6 +14,7 @@ from agents.node.backends.tgtadm import EXISTS, MISSING, Tgtadm, TgtError
 from agents.node.backends.tgtlisting import Shown
 from agents.protocol.access import CHAP, OFF, Access, Chap
 from ipxeready.errors import Conflict
+from ipxeready.said import said
 
 EVERYONE = "ALL"
 _NAMES = ("iqn.", "eui.", "naa.")
@@ -115,8 +116,12 @@ class Doors:
         for user in users:
             if not self._ours(user.iqn):
                 raise Conflict(
-                    f"tgtd has an account {name!r} for {user.iqn}, which is not ours. "
-                    "Give this initiator another username.",
+                    said(
+                        "tgtd has an account {name} for {iqn}, which is not ours. Give this initiator "
+                        "another username.",
+                        name=repr(name),
+                        iqn=user.iqn,
+                    ),
                     code="chap.foreign",
                 )
         rules = [(user, self.close(user)) for user in users]

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from ipxeready.errors import Unavailable, UpstreamFailed
+from ipxeready.said import said
 
 TIMEOUT = 10.0
 #: After a call that never came back, others fail at once for so long instead of piling up.
@@ -91,12 +92,18 @@ class Tgtadm:
                 self._hung = True
             # Not "from": that error's words are the arguments, which may hold a secret.
             raise Unavailable(
-                f"tgtd did not answer within {limit:g} s; look at its process on this node.",
+                said(
+                    "tgtd did not answer within {seconds} s; look at its process on this node.",
+                    seconds=f"{limit:g}",
+                ),
                 code="stgt.hung",
             ) from None
         except OSError as error:
             raise Unavailable(
-                f"tgtadm cannot be started ({error.strerror}); install the package tgt.",
+                said(
+                    "tgtadm cannot be started ({why}); install the package tgt.",
+                    why=error.strerror,
+                ),
                 code="stgt.missing",
             ) from error
         finally:
@@ -108,13 +115,23 @@ class Tgtadm:
             return done.stdout.decode(errors="surrogateescape")
         words = done.stderr.decode(errors="replace").strip().removeprefix("tgtadm: ")
         if "tgt daemon" in words or done.returncode != 22:
+            why = words or said("exit code {number}", number=done.returncode)
             raise Unavailable(
-                f"tgtd is not connected ({words or f'exit code {done.returncode}'}). "
-                "Start it, and compare IPXE_STGT_CONTROL_PORT and IPXE_STGT_SOCKET with its options.",
+                said(
+                    "tgtd is not connected ({why}). Start it, and compare IPXE_STGT_CONTROL_PORT and "
+                    "IPXE_STGT_SOCKET with its options.",
+                    why=why,
+                ),
                 code="stgt.down",
             )
         raise TgtError(
-            f"tgtd refused {operation} {mode}: {words}", _WORDS.get(words, REFUSED)
+            said(
+                "tgtd refused {operation} {mode}: {words}",
+                operation=operation,
+                mode=mode,
+                words=words,
+            ),
+            _WORDS.get(words, REFUSED),
         )
 
     def _begin(self, call: object) -> float:
@@ -128,7 +145,7 @@ class Tgtadm:
                 or (self._hung and self._running)  # one at a time tries again
             ):
                 raise Unavailable(
-                    "tgtd did not answer a moment ago; trying again shortly.",
+                    said("tgtd did not answer a moment ago; trying again shortly."),
                     code="stgt.hung",
                 )
             self._running[call] = now

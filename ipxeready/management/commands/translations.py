@@ -17,8 +17,6 @@ from django.utils.translation.template import templatize
 from ipxeready.conf import REPOSITORY
 
 FOLDERS: Final = ("ipxeready", "agents", "audit", "bootvars", "workers")
-#: It has no pages: what a node says is English.
-AGENT: Final = REPOSITORY / "agents" / "node"
 PO: Final = REPOSITORY / "locale" / "zh_Hans" / "LC_MESSAGES" / "django.po"
 #: The functions that mark texts, and which of their arguments are texts.
 KEYWORDS: Final = (
@@ -77,10 +75,7 @@ def run(*command: str) -> str:
 def extract(folder: Path) -> Path:
     """All marked texts of code and templates, as a template catalogue in `folder`."""
     sources = [
-        path
-        for name in FOLDERS
-        for path in sorted((REPOSITORY / name).rglob("*.py"))
-        if AGENT not in path.parents
+        path for name in FOLDERS for path in sorted((REPOSITORY / name).rglob("*.py"))
     ]
     templates = REPOSITORY / "templates"
     for path in sorted(templates.rglob("*.html")):
