@@ -10,10 +10,10 @@ from django.conf import settings
 
 from agents import http
 from agents.models import Agent
-from agents.protocol.limits import MAX_ERROR
+from agents.protocol.limits import MAX_ERROR, MAX_WORDS
 from agents.validators import variable_of
 from ipxeready.errors import ApplicationError, NodeRefused, Unavailable, UpstreamFailed
-from ipxeready.said import joined, said
+from ipxeready.said import clipped, joined, said
 
 
 class Calls:
@@ -139,7 +139,7 @@ def unreachable(agent: Agent, words: str, *, sent: bool = False) -> Unavailable:
 
 
 def node_words(answer: Any) -> str:
-    """The reason in a node's error body as one line of at most 200 characters; empty when there is none."""
+    """The reason in a node's error body as one line of at most 200 characters, more of them on a page; empty when there is none."""
     detail = answer.get("detail") if isinstance(answer, dict) else None
     if isinstance(detail, dict):
         parts = []
@@ -154,7 +154,7 @@ def node_words(answer: Any) -> str:
     if not isinstance(detail, str):
         return ""
     words = " ".join("".join(c if c.isprintable() else " " for c in detail).split())
-    return words[:MAX_ERROR]
+    return clipped(words[:MAX_WORDS], MAX_ERROR)
 
 
 def _without_secret(answer: Any, body: dict[str, Any] | None) -> Any:

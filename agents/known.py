@@ -15,6 +15,7 @@ from typing import Any
 from django.conf import settings
 
 from agents.models import Agent
+from agents.protocol.limits import MAX_WORDS
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ _KEPT: dict[str, dict[str, type]] = {
     "targets": {"ours": int, "foreign": int, "sessions": int},
     "images": {"disks": int, "masters": int, "isos": int, "kept": int},
 }
-_TEXT = 300
+_TEXT = MAX_WORDS
 _PROBLEMS = 20
 _LARGEST = 1 << 62
 

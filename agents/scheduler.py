@@ -14,7 +14,7 @@ from agents.protocol.answers import Capabilities, Master
 from agents.protocol.systems import CD, DISK
 from agents.together import ask_all
 from ipxeready.errors import ApplicationError, Conflict, Invalid, Unavailable
-from ipxeready.said import joined, said
+from ipxeready.said import clipped, joined, said
 from ipxeready.storage.sizes import format_size
 
 #: A small reserve that every node keeps free for the clones that are growing already.
@@ -241,7 +241,7 @@ def _judge(
         if held is None:
             return said("has no master {master}", master=master), 0
         if problem := held.get("problem"):
-            return str(problem)[:200], 0
+            return clipped(str(problem), 200), 0
         if not found["clone"]:
             return said("cannot clone"), 0
         need = 0 if found["reflink"] else max(need, held.get("size", 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipxeready.said import Said, said
+from ipxeready.said import Said, clipped, said
 
 
 class ApplicationError(Exception):
@@ -86,13 +86,18 @@ class Unavailable(ApplicationError):
 
 
 class NodeRefused(ApplicationError):
-    """A storage node said no: its status code and its words (or ours about it), at most 200 characters."""
+    """A storage node said no: its status code and its words (or ours about it).
+
+    Programs get at most 200 characters of a node's words, pages all of them.
+    """
 
     default_code = "node.refused"
+    #: What programs get of a node's words: contract.md, section 1.
+    most = 200
 
     def __init__(self, *, agent: str, status: int, error: str) -> None:
         self.agent = agent
-        self.error = error if isinstance(error, Said) else error[:200]
+        self.error = error if isinstance(error, Said) else clipped(error, self.most)
         super().__init__(
             said("node {agent}: {error}", agent=agent, error=self.error),
             extra={"agent": agent},

@@ -36,6 +36,11 @@ def said(template: str, /, **values: Any) -> Said:
     return Said(template.format(**values) if values else template, template, values)
 
 
+def clipped(text: str, most: int) -> str:
+    """At most so many characters of a text for programs; a page says the whole of it."""
+    return text if len(text) <= most else Said(text[:most], "{whole}", {"whole": text})
+
+
 def joined(separator: str, *parts: str) -> Said:
     """Several texts as one, each of which is translated for itself."""
     values = {f"part_{number}": part for number, part in enumerate(parts)}

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from agents import node_jobs, services
+from agents.calls import node_words
 from agents.forms import ConfirmForm
 from agents.known import known
 from agents.models import Agent
@@ -169,15 +170,8 @@ def _job(job: dict[str, Any]) -> dict[str, Any]:
         "done": done,
         "total": total,
         "far": far,
-        "error": _error(job.get("error")),
+        "error": node_words(job.get("error")),
     }
-
-
-def _error(error: Any) -> str:
-    detail = error.get("detail") if isinstance(error, dict) else None
-    if isinstance(detail, dict):
-        return "; ".join(f"{name}: {words}" for name, words in detail.items())
-    return str(detail or "")
 
 
 def job_cancel(request: HttpRequest, agent_id: str, job_id: str) -> HttpResponse:

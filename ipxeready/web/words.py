@@ -23,7 +23,20 @@ _LONGEST: Final = 4000
 #: Sentences in sentences in sentences.
 _DEEPEST: Final = 5
 #: What stands before a sentence of ours: a name or a field.
-_LEAD: Final = re.compile(r"([^\s:]{1,80}: )(?=\S)")
+_LEAD: Final = re.compile(r"(\S{1,223}?: )(?=\S)")
+#: What values look like that sentences with little text of their own have.
+_LIKE: Final = {
+    "initiator": re.compile(r"\S*[.:]\S*"),
+    "iqn": re.compile(r"\S*[.:]\S*"),
+    "address": re.compile(r"\S+|an unknown address"),
+    "since": re.compile(r"\S+"),
+}
+#: Text that is so long may have been cut: programs get 200 characters of a node's words, files 500 of any.
+_CUT: Final = 200
+#: So much of its own a sentence must have before the cut to be known by it.
+_ENOUGH: Final = 20
+#: What stands for what was cut off.
+_GONE: Final = "…"
 
 
 def in_words(what: object) -> str:
@@ -82,7 +95,7 @@ class _Sentence:
     @property
     def own(self) -> int:
         """Letters of its own."""
-        return sum(letter.isalpha() for text in self.texts for letter in text)
+        return _letters("".join(self.texts))
 
     def values_in(self, text: str) -> dict[str, str] | None:
         """What stands in the places of the values, or None when it is another text."""
@@ -102,9 +115,39 @@ class _Sentence:
             places.append(text[at:found])
             at = found + len(each)
         places.append(text[at:end])
+        return self._values(places)
+
+    def values_before_a_cut(self, text: str) -> tuple[int, dict[str, str]] | None:
+        """The same for a text whose end is missing, with how many letters of the sentence's own it has."""
+        first, *others = self.texts
+        if not text.startswith(first):
+            return None
+        at, places, there = len(first), [], first
+        for number, each in enumerate(others):
+            # The last text must be whole, which it is not: or nothing is missing.
+            found = text.find(each, at) if number < len(others) - 1 else -1
+            if found < 0:
+                start = _start_at_the_end(text, at, each)
+                places.append(text[at : len(text) - start] or _GONE)
+                there += each[:start]
+                break
+            places.append(text[at:found])
+            there += each
+            at = found + len(each)
+        places[-1] += _GONE if not start and places[-1] != _GONE else ""
+        places += [_GONE] * (len(self.names) - len(places))
+        values = self._values(places)
+        return None if values is None else (_letters(there), values)
+
+    def _values(self, places: list[str]) -> dict[str, str] | None:
+        """By name, unless one name has two values, or one that it cannot have."""
         values: dict[str, str] = {}
         for name, value in zip(self.names, places, strict=True):
-            if values.setdefault(name, value) != value:
+            known = values.setdefault(name, value)
+            if known != value and _GONE not in value:
+                return None
+            like = _LIKE.get(name)
+            if like is not None and not like.fullmatch(value) and _GONE not in value:
                 return None
         return values
 
@@ -117,12 +160,33 @@ def _recognised(text: str, language: str, depth: int) -> str:
     for sentence in _sentences(language):
         if (values := sentence.values_in(text)) is not None:
             return _filled(gettext(sentence.template), values, depth)
+    if (cut := _recognised_before_a_cut(text, language, depth)) is not None:
+        return cut
     if lead := _LEAD.match(text):
         return lead[1] + _worded(text[lead.end() :], depth + 1)
     parts = text.split("; ")
     if len(parts) > 1:
         return "; ".join(_worded(part, depth + 1) for part in parts)
+    parts = text.split(", ")
+    worded = [_worded(part, depth + 1) for part in parts]
+    # Sentences have commas, too: only a list of nothing but ours is one.
+    if len(parts) > 1 and all(map(str.__ne__, parts, worded)):
+        return ", ".join(worded)
     return text
+
+
+def _recognised_before_a_cut(text: str, language: str, depth: int) -> str | None:
+    """A sentence whose end is missing: the one that has most in common with it."""
+    if len(text) < _CUT:
+        return None
+    found = []
+    for sentence in _sentences(language):
+        if (cut := sentence.values_before_a_cut(text)) is not None:
+            found.append((cut[0], sentence.template, cut[1]))
+    if not found:
+        return None
+    letters, template, values = max(found, key=lambda each: each[:2])
+    return _filled(gettext(template), values, depth) if letters >= _ENOUGH else None
 
 
 @functools.cache
@@ -136,6 +200,16 @@ def _sentences(language: str) -> tuple[_Sentence, ...]:
     ]
     found.sort(key=lambda each: (-each.own, each.template))
     return tuple(each for each in found if each.own >= _LEAST)
+
+
+def _letters(text: str) -> int:
+    return sum(letter.isalpha() for letter in text)
+
+
+def _start_at_the_end(text: str, at: int, each: str) -> int:
+    """How many letters of `each` the text ends with, not before `at`."""
+    longest = min(len(each), len(text) - at)
+    return next((n for n in range(longest, 0, -1) if text.endswith(each[:n])), 0)
 
 
 def _taken_apart(template: str) -> _Sentence | None:

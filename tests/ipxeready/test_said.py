@@ -182,6 +182,42 @@ def test_each_sentence_is_found_again_in_its_english_text(template: str) -> None
         assert in_words(str(text)) == exact
 
 
+LONG = [template for template in TEMPLATES if len(of(template)) > 200]
+
+
+@pytest.mark.parametrize("template", LONG)
+def test_a_long_sentence_is_found_again_when_its_end_was_cut_off(template: str) -> None:
+    """Programs get 200 characters of a node's words, and a page may read those from the file of a job."""
+    text = of(template)
+    with translation.override("zh-hans"):
+        cut = in_words(text[:200])
+        words = re.split(r"v\.\w+", in_words(text))
+    assert [part for part in words if part not in cut] == []
+    assert HAN.search(cut)
+
+
+def test_what_was_cut_off_is_marked() -> None:
+    text = said(
+        "no room for {what}: needed {needed}, free {free} of which {reserve} stay in reserve. "
+        "Free some space or take another node.",
+        what="x" * 120,
+        needed="40 GiB",
+        free="9 GiB",
+        reserve="1 GiB",
+    )
+    with translation.override("zh-hans"):
+        assert in_words(f"node n: {text[:200]}").endswith(
+            "需要 40 GiB，可用 9 GiB，其中 1 GiB 须作保留。请腾出空间或换一个节点。"
+        )
+        text = text.replace("x" * 120, "x" * 150)
+        assert in_words(text[:200]) == (
+            f"没有空间存放 {'x' * 150}：需要 40 GiB，可用 9 GiB，其中 1… 须作保留。"
+            "请腾出空间或换一个节点。"
+        )
+        nobodys = "the disk hums, and then it does not, and the fan is loud " * 5
+        assert in_words(nobodys[:200]) == nobodys[:200]
+
+
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_each_sentence_has_chinese_in_it(template: str) -> None:
     with translation.override("zh-hans"):
