@@ -233,14 +233,18 @@ REFUSALS = frozenset(
         "ApplicationError",
         "Cancelled",
         "Conflict",
+        "Failed",
         "FileBroken",
         "Forbidden",
         "Invalid",
         "LengthRequired",
+        "MethodRefused",
+        "NoRoom",
         "NodeRefused",
         "NotFound",
         "RecordBroken",
         "RegistrationFull",
+        "TgtError",
         "TooLarge",
         "Unauthenticated",
         "Unavailable",
@@ -249,7 +253,12 @@ REFUSALS = frozenset(
         "ValidationError",
     ]
 )
-#: The modules whose refusals no page shows, and why. The agent, commands and api.py are no SOURCES at all.
+#: What runs on a storage node: pages of the control plane show its words.
+NODE = [
+    *sorted((REPOSITORY / "agents/node").rglob("*.py")),
+    REPOSITORY / "ipxeready/lio.py",
+]
+#: The modules whose refusals no page shows, and why. Commands and the control plane's api.py are no SOURCES at all.
 UNSEEN = {
     "agents/intake_api.py": "addresses of the API alone: pages hand files on through formupload.py",
     "ipxeready/web/permissions.py": "what the API says of a role; a page has its own words",
@@ -304,7 +313,8 @@ def unsaid(source: str) -> list[str]:
     "path",
     [path for path in SOURCES if str(path.relative_to(REPOSITORY)) not in UNSEEN]
     # Its refusals of parameters are also those of the filters of pages.
-    + [REPOSITORY / "ipxeready/web/serializers.py"],
+    + [REPOSITORY / "ipxeready/web/serializers.py"]
+    + [path for path in NODE if path not in SOURCES],
     ids=lambda path: str(path.relative_to(REPOSITORY)),
 )
 def test_a_refusal_can_be_said_in_another_language(path: Path) -> None:
@@ -333,6 +343,96 @@ def test_a_refusal_that_cannot_be_said_is_found() -> None:
     assert unsaid('raise Invalid(_("must be one"), field=f"{name}")') == []
     assert unsaid('raise Invalid(f"{a}: {b}", code="a.code")') == []
     assert unsaid('rule = "must be"\ndef f(rule):\n    raise Invalid(rule)') == []
+
+
+# --- what a node says -----------------------------------------------------------
+
+#: Sentences of a node that are no pages': what it raises at itself, what it writes in its log, what others say.
+KEPT = frozenset(
+    [
+        # Its log, and the field `how` of answers.
+        "reflink, but the file system shares nothing",
+        "full copy, because ",
+        "converted from ",
+        "the clone had ",
+        " bytes instead of ",
+        "the clone differed at byte ",
+        "the source became shorter while it was read",
+        # Told where the agent is started, before anybody can ask it.
+        ": must have no comma, as tgtd ends a path there",
+        ": must be a directory; make or mount it",
+        # Errors of who writes code.
+        " without an initiator",
+        "access chap without a secret",
+        "a field is given twice",
+        # What other programs say.
+        "No space left",
+        "Disk quota",
+        "Cannot set dbroot",
+        "tgt daemon",
+        "Backing store path",
+        "Backing store path: ",
+        "I_T nexus information:",
+        "LUN information:",
+        "Account information:",
+        "ACL information:",
+        # What an upload's refusal begins with, looked for by the command that sends it.
+        "wrong checksum",
+    ]
+)
+_SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]")
+#: Calls that take a sentence and are no page: logs, patterns.
+_NOT_SHOWN = ("logger", "re", "said")
+
+
+def sentences(source: str) -> list[str]:
+    """Sentences of code that nothing marks, with their lines: no docstrings and logs, and no words of others that a constant looks up."""
+    tree = ast.parse(source)
+    left_out: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            left_out.add(node.value)
+        elif isinstance(node, ast.Call):
+            of = getattr(node.func, "value", node.func)
+            if getattr(of, "id", "") in _NOT_SHOWN:
+                left_out.update(ast.walk(node))
+        elif (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Dict)
+            and getattr(node.targets[0], "id", "").isupper()
+        ):
+            left_out.update(key for key in node.value.keys if key is not None)
+    return [
+        f"{node.lineno}: {node.value}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node not in left_out
+        and _SENTENCE.search(node.value)
+        and node.value not in KEPT
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*NODE, *sorted((REPOSITORY / "agents/protocol").rglob("*.py"))],
+    ids=lambda path: str(path.relative_to(REPOSITORY)),
+)
+def test_a_node_says_no_sentence_that_a_page_cannot(path: Path) -> None:
+    found = sentences(path.read_text(encoding="utf-8"))
+    assert found == [], "put said() of ipxeready/said.py around it, values by name"
+
+
+def test_a_sentence_of_a_node_that_is_not_marked_is_found() -> None:
+    assert sentences('problems.append("the disk hums")') == ["1: the disk hums"]
+    assert sentences('def f():\n    return f"{x} is gone"') == ["2:  is gone"]
+    assert (
+        sentences('def f():\n    """It is told."""\n    return said("it is gone")')
+        == []
+    )
+    assert sentences('logger.info("%s is gone", x)') == []
+    assert sentences('_WORDS = {"no such thing": GONE}') == []
+    assert sentences('x = {"a": "no such thing"}') == ["1: no such thing"]
 
 
 # --- scripts --------------------------------------------------------------------
