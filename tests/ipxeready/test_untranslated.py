@@ -358,9 +358,6 @@ KEPT = frozenset(
         " bytes instead of ",
         "the clone differed at byte ",
         "the source became shorter while it was read",
-        # Told where the agent is started, before anybody can ask it.
-        ": must have no comma, as tgtd ends a path there",
-        ": must be a directory; make or mount it",
         # Errors of who writes code.
         " without an initiator",
         "access chap without a secret",
@@ -381,8 +378,8 @@ KEPT = frozenset(
     ]
 )
 _SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]")
-#: Calls that take a sentence and are no page: logs, patterns.
-_NOT_SHOWN = ("logger", "re", "said")
+#: Calls that take a sentence and are no page: logs, patterns, what is told where the agent is started and cannot be.
+_NOT_SHOWN = ("StartError", "logger", "re", "said")
 
 
 def sentences(source: str) -> list[str]:
