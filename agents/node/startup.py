@@ -17,6 +17,7 @@ from agents.node.oplog import OperationLog
 from agents.node.runtime import Node
 from agents.node.sessions import Sessions
 from agents.protocol.limits import MASTERS_PERIOD
+from ipxeready import ending
 from ipxeready.conf import Config, ConfigError
 from ipxeready.errors import ApplicationError
 from ipxeready.startup import StartError
@@ -28,6 +29,11 @@ _WATCH_PERIOD = 10.0
 #: Since when somebody is logged in is known this well.
 _SESSIONS_PERIOD = 5.0
 _CLEAN_PERIOD = 3600.0
+#: A process that ends without its parent leaves the directory to the next agent so soon: sooner than one starts.
+_CLAIM_PERIOD = 0.25
+
+#: What keeps the image directory ours (`claim`).
+_claimed: int | None = None
 
 
 def start(config: Config) -> None:
@@ -39,6 +45,7 @@ def start(config: Config) -> None:
     """
     node = build(config)
     runtime.install(node)
+    _thread("claim", _CLAIM_PERIOD, leave_when_ending)
     _thread("masters", MASTERS_PERIOD, lambda: renew_masters(node))
     _thread("uploads", _CLEAN_PERIOD, lambda: clean_uploads(node))
     _thread("targets", _WATCH_PERIOD, lambda: watch_targets(node))
@@ -65,12 +72,13 @@ def check(config: Config) -> Backend:
         raise StartError(str(error)) from error
 
 
-def claim(config: Config) -> int | None:
-    """Have the image directory for this process and those it forks; StartError when another agent has it.
+def claim(config: Config) -> None:
+    """Have the image directory for this process and those it forks; StartError when another agent serves it.
 
-    Two agents over one directory would export one image twice. Returns the descriptor that keeps it, which
-    ends with the last of these processes, also by `kill -9`; None where the file system has no such locks (NFS).
+    Two agents over one directory would export one image twice. A lock keeps it that ends with the last of these
+    processes, also by `kill -9`. Where the file system has no such locks (NFS) that is only logged.
     """
+    global _claimed
     folder = str(config.disk_dir)
     try:
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -90,8 +98,19 @@ def claim(config: Config) -> int | None:
         logger.warning(
             "whether another agent serves %s cannot be told: %s", folder, error.strerror
         )
-        return None
-    return held
+        return
+    _claimed = held
+
+
+def leave_when_ending() -> None:
+    """One turn of the claim thread: who ends serves nobody, though it may finish a copy for minutes.
+
+    The lock is the parent's as well, so only one whose parent was killed frees the directory by this.
+    """
+    global _claimed
+    if _claimed is not None and ending.ending():
+        os.close(_claimed)
+        _claimed = None
 
 
 def build(config: Config) -> Node:

@@ -30,8 +30,7 @@ class Command(BaseCommand):
             startup.prepare(config, layout)
             if config.mode == AGENT:
                 _agent_startup().check(config)
-                # Kept by this process and its workers until the last of them ends.
-                self._claimed = _agent_startup().claim(config)
+                _agent_startup().claim(config)
             else:
                 self._build(layout)
             for line in startup.notes(config, layout):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -147,12 +148,7 @@ def test_a_kill_in_the_middle_of_a_copy_leaves_no_image_and_no_target(
     master.write_bytes(os.urandom(40 << 20))
     wanted = {"iqn": f"{BASE}:worker-01.debian", "master": master.name}
     with agent(tmp_path, tgtd, slow=True) as running:
-
-        def ask() -> None:
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                running.call("POST", "/lun/disk", wanted)
-
-        asking = threading.Thread(target=ask)
+        asking = threading.Thread(target=left_alone, args=(running, wanted))
         asking.start()
 
         def half_done() -> bool:
@@ -267,3 +263,45 @@ def test_two_agents_never_serve_one_directory(tmp_path: Path) -> None:
     # A kill leaves nothing that is in the way.
     with agent(tmp_path, None) as again:
         assert again.call("GET", "/lun") == (200, [])
+
+
+def test_what_ends_without_its_parent_leaves_the_directory_to_the_next(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "root" / "images"
+    folder.mkdir(parents=True)
+    (folder / "debian_tpl_v1.img").write_bytes(os.urandom(40 << 20))
+    wanted = {"iqn": f"{BASE}:worker-01.debian", "master": "debian_tpl_v1.img"}
+    with agent(tmp_path, None, slow=True) as parent:
+        pid = parent.process.pid
+        (orphan,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        copy = threading.Thread(target=left_alone, args=(parent, wanted))
+        copy.start()
+        eventually(lambda: any(p.name.endswith(".part") for p in folder.iterdir()))
+        parent.process.kill()
+        parent.process.wait()
+        eventually(lambda: not served(folder))
+        # It still finishes its copy, and takes no more requests.
+        assert Path(f"/proc/{orphan}").exists()
+        with agent(tmp_path, None) as following:
+            assert following.call("GET", "/lun")[0] == 200
+        copy.join()
+        eventually(lambda: not Path(f"/proc/{orphan}").exists(), 30)
+
+
+def left_alone(running: Agent, wanted: dict[str, str]) -> None:
+    """A copy whose answer may never come."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        running.call("POST", "/lun/disk", wanted)
+
+
+def served(folder: Path) -> bool:
+    """Whether some agent has the directory."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
