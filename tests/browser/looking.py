@@ -1,4 +1,7 @@
-"""What every page must be, whatever is on it: usable by everybody, no wider than the window, in one language."""
+"""What every page must be, whatever is on it: usable by everybody, no wider than the window, in one language.
+
+Each waits for the whole page first: one whose style sheet is still on its way is judged without it.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ def assert_accessible(page: Page) -> None:
         "preload": False,
         "runOnly": {"type": "tag", "values": _WCAG},
     }
+    page.wait_for_load_state()
     found: dict[str, Any] = _AXE.run(page, options=options).response
     grave = [
         {
@@ -41,6 +45,7 @@ def assert_accessible(page: Page) -> None:
 
 def assert_fits(page: Page) -> None:
     """Nothing makes the page scroll sideways; what is wide scrolls in its own box."""
+    page.wait_for_load_state()
     spare = page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )
@@ -56,6 +61,7 @@ def assert_fits(page: Page) -> None:
 
 def assert_readable_in_focus(page: Page) -> None:
     """Each button and link can be read while it has the focus, as after a press; axe sees only the one that has it."""
+    page.wait_for_load_state()
     poor = page.evaluate(
         """(least) => {
             const channels = (text) => text.match(/[\\d.]+/g).map(Number);
@@ -100,6 +106,7 @@ def english_words(page: Page, known: frozenset[str] = frozenset()) -> list[str]:
 
     What carries `lang`, `translate=no` or is code is data, not text of ours.
     """
+    page.wait_for_load_state()
     text: str = page.evaluate(
         """() => {
             const copy = document.body.cloneNode(true);

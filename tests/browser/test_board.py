@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import PageAs
 from tests.browser.looking import assert_accessible, assert_fits
 from tests.browser.product import Product
+from tests.browser.windows import follow
 from tests.nodes import RealNode, serving
 from tests.processes import free_port
 from tests.workers.stub import Stub, stub_node
@@ -302,7 +303,7 @@ def test_work_is_watched_left_found_again_and_cancelled(
         page.goto("/admin/jobs/")
         page.locator("main a", has_text=re.compile("disks of many", re.I)).first.click()
         page.get_by_role("link", name="Each worker").click()
-        assert page.url == job
+        expect(page).to_have_url(job)
         page.get_by_role("link", name="Cancel it").click()
         page.locator("main form [type=submit]").click()
         page.goto(job)
@@ -390,7 +391,7 @@ def test_everything_works_as_a_plain_form(
         _box(page, name).check()
     for node in ("local", "second"):
         _card(page, node).locator("input[name=on]").check()
-    page.locator("button[name=share]").click()
+    follow(page, page.locator("button[name=share]"))
     expect(_node_of(page, pcs[0])).to_have_value("local")
     expect(_node_of(page, pcs[1])).to_have_value("second")
     assert _ticked(page) == pcs[:2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.browser.chromium import CODES, NARROW
 from tests.browser.conftest import PageAs
 from tests.browser.looking import assert_accessible, assert_fits
 from tests.browser.product import Product
+from tests.browser.windows import follow
 from tests.ipxeready.files.odd import ODD
 
 TOP = "/admin/files/"
@@ -37,7 +39,7 @@ def test_down_to_a_file_and_back(
     page = page_as("viewer", lang, js=js)
     page.goto("/admin/")
     page.locator("nav.areas a", has_text="Files" if lang == "en" else "文件").click()
-    assert page.get_attribute("html", "lang") == CODES[lang]
+    expect(page.locator("html")).to_have_attribute("lang", CODES[lang])
     page.get_by_role("link", name="odd/", exact=True).click()
     page.get_by_role("link", name="debian/", exact=True).click()
     expect(page.locator("#folder .num").last).to_have_text("3 KiB")
@@ -46,7 +48,7 @@ def test_down_to_a_file_and_back(
     assert fetched.value.path().read_bytes() == b"x" * 3072
     page.locator(".breadcrumbs a", has_text="odd").click()
     page.locator("#folder tbody a").first.click()
-    assert page.url.endswith(TOP)
+    expect(page).to_have_url(re.compile(f"{TOP}$"))
 
 
 def test_odd_names_are_text_and_lead_to_their_files(page_as: PageAs, odd: Path) -> None:
@@ -63,9 +65,8 @@ def test_odd_names_are_text_and_lead_to_their_files(page_as: PageAs, odd: Path) 
             page.locator("#folder tbody a").nth(1).click()
         content = fetched.value.path().read_bytes()
         assert content in {os.fsencode(name) for name in ODD}
-        with page.expect_navigation():
-            page.locator("#folder tbody a").first.click()
-        assert page.url.endswith(f"{TOP}odd/")
+        follow(page, page.locator("#folder tbody a").first)
+        expect(page).to_have_url(re.compile(f"{TOP}odd/$"))
 
 
 def test_odd_names_fit_a_telephone(page_as: PageAs, odd: Path) -> None:

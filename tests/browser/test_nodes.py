@@ -6,6 +6,7 @@ Texts are looked for by what they are (fields, addresses), so that both language
 from __future__ import annotations
 
 import os
+import re
 import time
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from tests.agents.node import node_lab
 from tests.browser.conftest import PageAs, Register
 from tests.browser.looking import assert_accessible, assert_fits
 from tests.browser.product import Product
+from tests.browser.windows import follow
 from tests.nodes import BASE, RealNode, node, stgt_node
 
 __all__ = ["node", "stgt_node"]
@@ -27,7 +29,7 @@ WAYS = [("en", True), ("zh", True), ("en", False), ("zh", False)]
 
 
 def _save(page: Page) -> None:
-    page.locator("#content-main form button.button[type=submit]").click()
+    follow(page, page.locator("#content-main form button.button[type=submit]"))
 
 
 def _usable(page: Page, js: bool) -> None:
@@ -55,7 +57,11 @@ def test_nodes_are_asked_at_the_switch_and_a_dead_one_holds_up_no_page(
         first = page.locator(".card").first
         expect(first).to_have_id(f"node-{hung}")
         expect(page.locator("#f-search")).to_have_value(str(os.getpid()))
-        assert ("live=1" in page.url) is not js
+        asked = expect(page)
+        if js:
+            asked.not_to_have_url(re.compile("live=1"))
+        else:
+            asked.to_have_url(re.compile("live=1"))
         if js:
             # The choice is remembered, and the page is there before the nodes have answered.
             began = time.monotonic()

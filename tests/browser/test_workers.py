@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import PageAs, Register
 from tests.browser.looking import assert_accessible, assert_fits
 from tests.browser.product import MASTERS, Product
+from tests.browser.windows import follow
 from tests.nodes import BASE, RealNode, stgt_node
 
 __all__ = ["stgt_node"]
@@ -37,7 +38,7 @@ def assert_first(page: Page, worker_id: str) -> None:
 
 def send(page: Page) -> None:
     """The button of the page's own form."""
-    page.locator("#content-main form button[type=submit]").first.click()
+    follow(page, page.locator("#content-main form button[type=submit]").first)
 
 
 def record(room: Product, worker_id: str) -> dict[str, Any]:
@@ -68,7 +69,7 @@ def test_somebody_finds_workers_by_words_and_filters(
     page.locator("form.filters button").click()
     assert_ids(page, "worker-01")
     # What was chosen is still chosen.
-    assert page.input_value("#filter-os") == "windows"
+    expect(page.locator("#filter-os")).to_have_value("windows")
     page.locator("form.filters a.button").click()
     page.select_option("#filter-has_disk", "false")
     page.select_option("#filter-default_os", "none")
@@ -88,8 +89,10 @@ def test_somebody_orders_by_a_column_and_keeps_the_filter(page_as: PageAs) -> No
     assert_first(page, "worker-01")
     page.locator("#result_list thead th", has_text="MAC").get_by_role("link").click()
     assert_first(page, "worker-06")  # its address ends in 66
-    assert page.locator("th[aria-sort=descending]").inner_text().startswith("MAC")
-    assert page.input_value("#searchbar") == "worker-0"
+    expect(page.locator("th[aria-sort=descending]")).to_have_text(
+        re.compile(r"^\s*MAC")
+    )
+    expect(page.locator("#searchbar")).to_have_value("worker-0")
     expect(page.locator("#result_list")).not_to_contain_text("front-desk")
 
 
@@ -101,8 +104,8 @@ def test_somebody_switches_registration_above_the_list(
     page.goto(LIST)
     before = room.call("GET", "/settings/auto-register")["enabled"]
     for wanted in (not before, before):
-        page.locator(".switch button").click()
-        assert page.url.endswith(LIST)
+        follow(page, page.locator(".switch button"))
+        expect(page).to_have_url(re.compile(f"{LIST}$"))
         assert room.call("GET", "/settings/auto-register")["enabled"] is wanted
 
 
@@ -127,7 +130,7 @@ def test_somebody_registers_a_worker_with_a_disk_of_a_master(
     page.fill("#id_mac", f"52-54-00-cc-00-{number:02x}")
     send(page)
     expect(page.locator("ol.steps [aria-current=step]")).to_be_visible()
-    assert "/disk/add/" in page.url
+    expect(page).to_have_url(re.compile("/disk/add/"))
     page.locator("input[name=type][value=master]").check()
     if js:
         expect(page.locator(".field-size")).to_be_hidden()
@@ -188,7 +191,7 @@ def test_the_nodes_fill_the_page_in_by_themselves(page_as: PageAs, pc: str) -> N
     page.goto(at(pc))
     part = page.locator("[data-part=disk-ubuntu]")
     expect(part).to_contain_text("48 MiB")
-    assert page.url.endswith(at(pc))
+    expect(page).to_have_url(re.compile(f"{at(pc)}$"))
 
 
 def test_without_a_script_a_link_asks_the_nodes(page_as: PageAs, pc: str) -> None:

@@ -7,7 +7,7 @@ import urllib.parse
 import urllib.request
 from http.cookiejar import CookieJar
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request
 
 from tests.browser import chromium
 from tests.browser.product import Product
@@ -16,6 +16,16 @@ _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 #: Milliseconds for which a page is waited for.
 PATIENCE = 15_000
+
+
+def follow(page: Page, leads: Locator) -> None:
+    """Press what leads to another page, and come back when that page is whole.
+
+    A click alone comes back as soon as the page begins to come. `expect` waits for what it names, but what is read at
+    once (`count`, `all`, `content`, `evaluate`) is then read from a part of the page.
+    """
+    with page.expect_navigation():
+        leads.click()
 
 
 class Window:
