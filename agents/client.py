@@ -96,7 +96,10 @@ class NodeClient(JobClient):
         answer = self._call("GET", paths.MASTERS)
         found = answer.get("masters") if isinstance(answer, dict) else None
         if not isinstance(found, list) or not all(
-            isinstance(entry, dict) and isinstance(entry.get("name"), str)
+            isinstance(entry, dict)
+            and isinstance(entry.get("name"), str)
+            and isinstance(entry.get("size"), int)
+            and isinstance(entry.get("problem", ""), str)
             for entry in found
         ):
             raise self._nonsense(said("its /masters is no list of masters"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -9,6 +10,10 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.choices import AccessMode
 from agents.protocol.access import ACL, OFF
+from agents.protocol.answers import Master
+from ipxeready.web.forms import Barred, BarringSelect
+from ipxeready.web.text import cut, visible
+from ipxeready.web.words import in_words
 
 
 class TagsField(forms.CharField):
@@ -117,6 +122,14 @@ class EditForm(RegisterForm):
 EMPTY, MASTER = "empty", "master"
 
 
+def _master_words(master: Master) -> str:
+    """Its name; of one from which no disk can be cloned also why, and it cannot be chosen."""
+    problem = master.get("problem")
+    if not problem:
+        return master["name"]
+    return Barred(f"{master['name']}: {cut(visible(in_words(problem)), 120)}")
+
+
 class DiskForm(forms.Form):
     """A disk that belongs to no worker yet."""
 
@@ -133,7 +146,7 @@ class DiskForm(forms.Form):
         widget=forms.RadioSelect,
         initial=EMPTY,
     )
-    master = forms.ChoiceField(label=_("Master"), required=False)
+    master = forms.ChoiceField(label=_("Master"), required=False, widget=BarringSelect)
     size = forms.CharField(
         label=_("Size of an empty disk"),
         required=False,
@@ -142,11 +155,13 @@ class DiskForm(forms.Form):
         help_text=_("As 40G, 512M or 1T."),
     )
 
-    def __init__(self, *args: Any, masters: list[str], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, masters: Sequence[Master], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [("", _("choose one")), *((name, name) for name in masters)]
-        self.fields["master"].choices = choices  # type: ignore[attr-defined]
-        if masters:
+        self.fields["master"].choices = [  # type: ignore[attr-defined]
+            ("", _("choose one")),
+            *((each["name"], _master_words(each)) for each in masters),
+        ]
+        if not all(each.get("problem") for each in masters):
             self.fields["source"].initial = MASTER
 
     def clean(self) -> dict[str, Any]:

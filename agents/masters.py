@@ -11,8 +11,8 @@ from agents.nodes import words_of
 from agents.protocol.answers import Master
 from agents.together import ask_all, patience
 from ipxeready.actors import VIEWER, Actor
-from ipxeready.errors import ApplicationError, Invalid, Unavailable
-from ipxeready.said import joined, said
+from ipxeready.errors import ApplicationError, Conflict, Invalid, Unavailable
+from ipxeready.said import clipped, joined, said
 
 
 @dataclass
@@ -26,6 +26,8 @@ class MastersOffer:
     """Name and size in bytes of each master that may be chosen, by name."""
     lacking: dict[str, list[str]] = field(default_factory=dict)
     """Masters that only some of the named nodes have, with those that do not."""
+    unusable: dict[str, str] = field(default_factory=dict)
+    """Masters of which a node says that no disk can be cloned from them, and why."""
     silent: dict[str, str] = field(default_factory=dict)
     """Nodes that did not answer, and why."""
 
@@ -33,6 +35,8 @@ class MastersOffer:
         """Refuse a master that is not offered, naming the nodes that are in its way."""
         if master in self.masters:
             return
+        if master in self.unusable:
+            raise Conflict(self.unusable[master], code="master.unusable", field="name")
         if self.silent:
             words = joined(
                 "; ", *(joined(": ", node, why) for node, why in self.silent.items())
@@ -89,15 +93,24 @@ def masters_offered(*, actor: Actor, nodes: Sequence[str] = ()) -> MastersOffer:
 
 
 def _compare(offer: MastersOffer, there: dict[str, list[Master]]) -> None:
-    """Sort out who has what."""
+    """Sort out who has what, and of what a disk can be made."""
     sizes: dict[str, int] = {}
     having: dict[str, set[str]] = {}
+    spoilt: dict[str, dict[str, str]] = {}
     for node, masters in there.items():
         for master in masters:
             name = master["name"]
             sizes[name] = max(sizes.get(name, 0), master["size"])
             having.setdefault(name, set()).add(node)
+            if problem := master.get("problem"):
+                spoilt.setdefault(name, {})[node] = problem
     for name in sorted(having):
+        problems = spoilt.get(name, {})
+        # Of named nodes each has to clone it; else one that can is enough.
+        if problems and (offer.named or len(problems) == len(having[name])):
+            node, words = next(iter(problems.items()))
+            offer.unusable[name] = joined(": ", node, clipped(words, 200))
+            continue
         if not offer.named:
             offer.masters[name] = sizes[name]
             continue

@@ -13,7 +13,7 @@ from agents.health import remember, told
 from agents.intake_client import IntakeClient
 from agents.models import Agent
 from agents.nodes import words_of
-from agents.protocol.answers import Capabilities, Target
+from agents.protocol.answers import Capabilities, Master, Target
 from agents.protocol.filenames import KIND_ISO, check_iso, check_master, passes
 from agents.together import ask_all
 from ipxeready.actors import VIEWER, Actor
@@ -86,8 +86,8 @@ def _parts(agent: Agent, timeout: float) -> dict[str, Any]:
 
 def choices_of(
     *, actor: Actor, agent_id: str, timeout: float
-) -> tuple[Capabilities, list[str], list[str]]:
-    """What a form for a new target offers: what the node can do, its masters and its ISOs by name."""
+) -> tuple[Capabilities, list[Master], list[str]]:
+    """What a form for a new target offers: what the node can do, its masters and its ISOs, sorted by name."""
     actor.require(VIEWER)
     agent = selectors.agent_get(agent_id)
 
@@ -102,7 +102,8 @@ def choices_of(
     return (
         cast(Capabilities, capabilities),
         sorted(
-            master["name"] for master in masters if passes(check_master, master["name"])
+            (each for each in masters if passes(check_master, each["name"])),
+            key=lambda each: str(each["name"]),
         ),
         sorted(
             image["name"]

@@ -13,7 +13,7 @@ from agents.choices import AccessMode
 from agents.offers import Offer
 from ipxeready.storage.iqn import OSES
 from ipxeready.storage.sizes import format_size
-from ipxeready.web.forms import WholeNumberField
+from ipxeready.web.forms import Barred, BarringSelect, WholeNumberField
 from ipxeready.web.text import cut, visible
 from ipxeready.web.words import in_words
 from workers.choices import MENU_DEFAULTS
@@ -86,7 +86,7 @@ def forgetting() -> forms.BooleanField:
     )
 
 
-class _Groups(forms.Select):
+class _Groups(BarringSelect):
     """A choice in groups; a group without choices says why in its words and cannot be chosen from."""
 
     def optgroups(
@@ -109,29 +109,39 @@ def _offered(label: Any, **more: Any) -> forms.CharField:
     return forms.CharField(label=label, widget=_Groups(), **more)
 
 
-def _named(files: Sequence[Any], agent: str) -> list[tuple[str, Any]]:
+def _named(files: Sequence[Any], agent: str, *, bar: bool) -> list[tuple[str, Any]]:
+    """Files as choices; with `bar` what has a problem is shown with it and cannot be chosen."""
     return [
-        (
-            f"{agent}/{file['name']}",
-            f"{cut(visible(file['name']), 80)} ({format_size(file['size'])})",
-        )
-        for file in files[:_OFFERED]
+        (f"{agent}/{file['name']}", _words_of(file, bar)) for file in files[:_OFFERED]
     ]
+
+
+def _words_of(file: Any, bar: bool) -> str:
+    words = f"{cut(visible(file['name']), 80)} ({format_size(file['size'])})"
+    if not (bar and file.get("problem")):
+        return words
+    return Barred(f"{words}: {cut(visible(in_words(file['problem'])), 120)}")
 
 
 def groups_of(offers: Sequence[Offer], kind: str, *, anywhere: bool) -> Groups:
     """What the nodes have of `kind` (masters, images, isos), by node; with `anywhere` first by name alone.
 
-    A node that offers nothing says why in its heading.
+    A node that offers nothing says why in its heading. A master from which no disk can be cloned (qcow2 inside) says so
+    and cannot be chosen; an image can: a kept disk is taken back whatever its machine wrote into it.
     """
+    bar = kind == "masters"
     found: Groups = [("", [("", "-")])]
     by_name: dict[str, Any] = {}
     for offer in offers:
         for file in getattr(offer, kind):
-            by_name.setdefault(file["name"], file)
+            held = by_name.setdefault(file["name"], file)
+            if held.get("problem") and not file.get("problem"):
+                by_name[file["name"]] = file  # one node that can is enough
     if anywhere and by_name:
         files = [by_name[name] for name in sorted(by_name)]
-        found.append((_("any node: the best one is picked"), _named(files, "")))
+        found.append(
+            (_("any node: the best one is picked"), _named(files, "", bar=bar))
+        )
     for offer in offers:
         files = sorted(getattr(offer, kind), key=lambda file: str(file["name"]))
         reason = offer.no_cd if kind == "isos" else offer.no_disk
@@ -139,9 +149,9 @@ def groups_of(offers: Sequence[Offer], kind: str, *, anywhere: bool) -> Groups:
         if reason and not files:
             found.append((f"{node}: {cut(visible(in_words(reason)), 120)}", []))
         elif reason:
-            found.append((f"{node}: {cut(visible(in_words(reason)), 120)}", _named(files, offer.agent)))  # fmt: skip
+            found.append((f"{node}: {cut(visible(in_words(reason)), 120)}", _named(files, offer.agent, bar=bar)))  # fmt: skip
         elif files:
-            found.append((node, _named(files, offer.agent)))
+            found.append((node, _named(files, offer.agent, bar=bar)))
     return found
 
 
@@ -273,7 +283,7 @@ class ResetForm(WorkersForm):
         for offer in offers:
             found += [
                 (name.partition("/")[2], words)
-                for name, words in _named(offer.masters, "")
+                for name, words in _named(offer.masters, "", bar=True)
             ]
         self.fields["master"].widget.choices = found
 

@@ -28,7 +28,7 @@ from agents.pages.common import (
     refuse,
     worker_address,
 )
-from agents.protocol.answers import Target
+from agents.protocol.answers import Master, Target
 from agents.protocol.systems import CD
 from agents.services import owners_on
 from agents.together import patience
@@ -47,7 +47,7 @@ def disk_add(request: HttpRequest, agent_id: str) -> HttpResponse:
     title = _("New disk on %(node)s") % {"node": agent.id}
     submit = _("Make the disk")
     base, why = settings.IPXE.iqn_base, ""
-    masters: list[str] = []
+    masters: list[Master] = []
     try:
         able, masters, _isos = choices_of(
             actor=actor, agent_id=agent.id, timeout=patience()

@@ -1,4 +1,4 @@
-"""Fields of forms that take what is written literally."""
+"""Fields of forms that take what is written literally, and choices of which some cannot be chosen."""
 
 from __future__ import annotations
 
@@ -7,6 +7,35 @@ from typing import Any
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
+
+
+class Barred(str):
+    """The words of an option that is shown with its reason and cannot be chosen."""
+
+    __slots__ = ()
+
+
+class BarringSelect(forms.Select):
+    """A choice that greys what is `Barred`; what was sent all the same stays chosen, beside its refusal."""
+
+    def create_option(
+        self,
+        name: str,
+        value: Any,
+        label: Any,
+        selected: bool,
+        index: int,
+        subindex: int | None = None,
+        attrs: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """As Django's."""
+        option = super().create_option(
+            name, value, label, selected, index, subindex, attrs
+        )
+        if isinstance(label, Barred) and not selected:
+            option["attrs"]["disabled"] = True
+        return option
+
 
 _DIGITS = re.compile(r"-?[0-9]{1,1000}")
 

@@ -73,6 +73,12 @@ def test_a_disk_is_made_empty_or_from_a_master_and_is_nobodys(
     master = node.image(f"{node.name()}_tpl_1.img")
     form = _text(op, f"{ROOT}luns/disk/add/")
     assert f'<option value="{master.name}">' in form
+    cloud = node.image(f"{node.name()}_tpl_2.img", content=b"QFI\xfb")
+    form = _text(op, f"{ROOT}luns/disk/add/")
+    assert (
+        f'<option value="{cloud.name}" disabled>{cloud.name}: {cloud.name} is qcow2'
+        in form
+    )
     empty, clone = node.name(), node.name()
     answer = op.post(
         f"{ROOT}luns/disk/add/",
@@ -395,7 +401,11 @@ def odd(layout: Layout) -> Iterator[fakes.Fake]:
         ],
         "/jobs": {"jobs": [job]},
         "/masters": {
-            "masters": [{"name": MARKUP}, {"name": f"{MARKUP}_tpl_1.img"}, {"name": ""}]
+            "masters": [
+                {"name": MARKUP, "size": 1},
+                {"name": f"{MARKUP}_tpl_1.img", "size": 1},
+                {"name": "", "size": 1},
+            ]
         },
         "/images": {
             "images": [

@@ -81,6 +81,22 @@ def test_only_masters_that_every_named_node_has_are_offered(
     offer.check(MASTER)
 
 
+def test_a_master_that_one_of_the_named_nodes_cannot_clone_is_not_offered(
+    nodes: list[RealNode], viewer: Actor
+) -> None:
+    name = f"{nodes[0].name()}_tpl_1.img"
+    nodes[0].image(name)
+    nodes[1].image(name, content=b"QFI\xfb")
+    offer = masters_offered(actor=viewer, nodes=["a", "b"])
+    assert name not in offer.masters
+    with pytest.raises(Conflict, match=f"^b: {name} is qcow2 inside") as raised:
+        offer.check(name)
+    assert (raised.value.code, raised.value.field) == ("master.unusable", "name")
+    # Whoever names no node gets one that can.
+    assert name in masters_offered(actor=viewer).masters
+    assert name in masters_offered(actor=viewer, nodes=["a"]).masters
+
+
 def test_without_nodes_whatever_some_node_has_is_offered(
     nodes: list[RealNode], gone: str, viewer: Actor
 ) -> None:

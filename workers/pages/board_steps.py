@@ -394,6 +394,11 @@ def offer_words(offer: MastersOffer) -> list[str]:
         % {"master": master, "nodes": ", ".join(nodes)}
         for master, nodes in offer.lacking.items()
     ]
+    found += [
+        _t("%(master)s is not offered: %(why)s")
+        % {"master": master, "why": in_words(why)}
+        for master, why in offer.unusable.items()
+    ]
     if not offer.masters and not found:
         found.append(
             _t("there is no master on these nodes; upload one on a node's page")

@@ -232,9 +232,17 @@ def test_a_master_is_chosen_among_those_of_every_chosen_node(
     ):
         if not (each.folder / name).exists():
             each.image(name)
+        if not (each.folder / "board_tpl_q.img").exists():
+            each.image("board_tpl_q.img", content=b"QFI\xfb")
     form = {"chosen": f"*a {pcs[0]} *b {pcs[1]}", "type": "master", "os": "debian"}
     page = _text(oscar.post(f"{BOARD}disks/", form))
     assert '<option value="board_tpl_x.img">' in page
+    assert '<option value="board_tpl_q.img">' not in page
+    assert "board_tpl_q.img is not offered: a: board_tpl_q.img is qcow2 inside" in page
+    answer = oscar.post(f"{BOARD}disks/", {**form, "name": "board_tpl_q.img"})
+    assert answer.status_code == 400
+    assert "a: board_tpl_q.img is qcow2 inside" in _text(answer)
+    assert 'name="begin"' not in _text(answer)
     assert '<option value="board_tpl_a.img">' not in page
     assert "board_tpl_a.img is not offered: it is not on b" in page
     answer = oscar.post(f"{BOARD}disks/", {**form, "name": "board_tpl_a.img"})

@@ -99,6 +99,41 @@ def test_a_master_is_picked_from_a_list_with_sizes(
     assert "default_os" not in ledger(layout)[pc]
 
 
+@pytest.mark.parametrize("route", ["disk/add/", "disk/debian/reset/"])
+def test_a_master_that_is_no_raw_disk_is_greyed_with_the_reason(
+    route: str, page: Client, pc: str, node: RealNode, layout: Layout
+) -> None:
+    whole = node.image(f"{node.name()}_tpl_1.img").name
+    made = {"type": "master", "os": "debian", "master": f"n/{whole}"}
+    assert page.post(at(pc, "disk/add/"), made)["Location"] == at(pc)
+    cloud = node.image(f"{node.name()}_tpl_2.img", content=b"QFI\xfb").name
+    text = text_of(page.get(at(pc, route)))
+    options = dict(re.findall(r'<option value="([^"]*)"([^>]*)>', text))
+    ways = {way for way in options if way.endswith(cloud)}
+    assert ways
+    assert {options[way].strip() for way in ways} == {"disabled"}
+    assert f"{cloud} (1 MiB): {cloud} is qcow2 inside, no raw disk. Convert it" in text
+    assert not any(options[way].strip() for way in options if way.endswith(whole))
+    # Who sends it all the same is told the same, and does not have to choose anew.
+    form = {**made, "os": "ubuntu", "master": min(ways)}
+    answer = page.post(at(pc, route), form)
+    assert "is qcow2 inside" in answer.content.decode()
+    assert f'<option value="{min(ways)}" selected>' in answer.content.decode()
+    assert [disk["os"] for disk in ledger(layout)[pc]["disks"]] == ["debian"]
+
+
+def test_a_kept_image_is_offered_whatever_its_machine_wrote_into_it(
+    page: Client, pc: str, node: RealNode, layout: Layout
+) -> None:
+    name = node.image(f"{pc}.debian.img", content=b"QFI\xfb").name
+    text = page.get(at(pc, "disk/add/")).content.decode()
+    assert f'<option value="n/{name}">' in text
+    form = {"type": "image", "os": "debian", "image": f"n/{name}"}
+    assert page.post(at(pc, "disk/add/"), form)["Location"] == at(pc)
+    (disk,) = ledger(layout)[pc]["disks"]
+    assert disk["filename"] == name
+
+
 def test_an_empty_disk_goes_to_the_node_that_is_chosen(
     page: Client, pc: str, other_node: RealNode, layout: Layout
 ) -> None:
