@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 _BELOW = re.compile(
-    rb"(?:https?://[^/]*)?/(?:api/cp/file|file|admin/files)/(.*)", re.DOTALL | re.I
+    rb"(?:https?://[^/]*)?/(?:(?:api/cp/)?files?|admin/files)/(.*)", re.DOTALL | re.I
 )
 
 
@@ -42,6 +42,11 @@ def folder_address(parts: Sequence[str]) -> str:
     """Where the folder of this path is shown; the public directory itself without parts."""
     below = _quoted(parts)
     return reverse("admin:files") + (f"{below}/" if below else "")
+
+
+def listing_address(parts: Sequence[str]) -> str:
+    """Where the API lists the folder of this path."""
+    return reverse("folder", args=["-"]).removesuffix("-") + _quoted(parts)
 
 
 def _quoted(parts: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ def urls() -> list[URLPattern]:
 def folder(request: HttpRequest, below: str = "") -> HttpResponse:
     """One folder: folders first, each part of the way back a link."""
     asked = asked_for(request, below).rstrip("/")
-    found = publicdir.list_folder(settings.IPXE_LAYOUT.public, asked, undecodable=True)
+    found = publicdir.list_folder(settings.IPXE_LAYOUT.public, asked)
     found.sort(key=lambda entry: entry.type)  # "directory" is before "file"
     parts = asked.split("/") if asked else []
     shown = Paginator(found, PAGE).get_page(request.GET.get("p"))

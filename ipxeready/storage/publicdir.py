@@ -42,10 +42,10 @@ def open_file(root: Path, path: str) -> Opened:
     return Opened(fd, found)
 
 
-def list_folder(root: Path, path: str, *, undecodable: bool = False) -> list[Entry]:
+def list_folder(root: Path, path: str) -> list[Entry]:
     """What is in a folder below `root`, by name; links that lead out of it are not there.
 
-    Names that are no UTF-8 come only where the caller can say them (`undecodable`): JSON cannot.
+    Names are as `os.fsdecode` has them: what is no UTF-8 is for `ipxeready.files.names` to say.
     """
     fd = _open(root, path)
     try:
@@ -60,9 +60,8 @@ def list_folder(root: Path, path: str, *, undecodable: bool = False) -> list[Ent
         entries: list[Entry] = []
         with os.scandir(fd) as found:
             for each in found:
-                if undecodable or _sayable(each.name):
-                    with contextlib.suppress(OSError, NotFound):
-                        entries.extend(_entry(root, path, each))
+                with contextlib.suppress(OSError, NotFound):
+                    entries.extend(_entry(root, path, each))
     finally:
         os.close(fd)
     return sorted(entries)
@@ -82,15 +81,6 @@ def _entry(root: Path, path: str, each: os.DirEntry[str]) -> Iterator[Entry]:
         yield Entry(each.name, "file", seen.st_size, mtime)
     elif stat.S_ISDIR(seen.st_mode):
         yield Entry(each.name, "directory", 0, mtime)
-
-
-def _sayable(name: str) -> bool:
-    """Whether the name is UTF-8."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _missing(path: str) -> NotFound:

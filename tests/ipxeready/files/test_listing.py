@@ -24,7 +24,8 @@ def _tree(layout: Layout) -> None:
     (boot / ".hidden").touch()
     (boot / "机房").touch()
     os.mkfifo(boot / "pipe")
-    (layout.public / os.fsdecode(b"latin-\xe9")).touch()
+    (layout.public / os.fsdecode(b"latin-\xe9")).mkdir()
+    (layout.public / os.fsdecode(b"latin-\xe9/\xff")).write_bytes(b"odd")
 
 
 def test_a_folder(api: APIClient) -> None:
@@ -47,7 +48,20 @@ def test_a_folder(api: APIClient) -> None:
 def test_the_top(api: APIClient, path: str) -> None:
     body = api.get(path).json()
     assert body["path"] == "/"
-    assert [each["name"] for each in body["entries"]] == ["boot"]
+    assert [each["name"] for each in body["entries"]] == ["boot", "latin-\\xe9"]
+
+
+def test_names_that_are_no_utf8_are_spelt_and_have_an_address(api: APIClient) -> None:
+    boot, odd = api.get("/files/").json()["entries"]
+    assert "address" not in boot
+    assert odd["address"] == "/files/latin-%E9"
+    inside = api.get(odd["address"], RAW_URI=odd["address"]).json()
+    assert inside["path"] == "/latin-\\xe9"
+    (file,) = inside["entries"]
+    assert (file["name"], file["size"]) == ("\\xff", 3)
+    assert file["address"] == "/file/latin-%E9/%FF"
+    answer = api.get(file["address"], RAW_URI=file["address"])
+    assert b"".join(answer.streaming_content) == b"odd"
 
 
 def test_an_empty_folder(api: APIClient) -> None:
