@@ -7,25 +7,34 @@ and a power cut. Both have a name of their own kind, so that neither a start nor
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import hashlib
-import json
 import os
-import re
 import secrets
-import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 
 from agents.node import pieces
-from agents.node.errors import NoRoom
 from agents.node.folder import names_in
 from agents.node.images import Images
 from agents.node.jobs import Step
-from agents.node.parts import FULL, PART
+from agents.node.uploadnotes import (
+    DATA,
+    ID,
+    Note,
+    age,
+    data_name,
+    failed,
+    is_named,
+    note_name,
+    now,
+    open_data,
+    read_note,
+    shown,
+    unlink,
+    write_note,
+)
 from agents.protocol.answers import Upload, Uploaded
 from agents.protocol.filenames import (
     KIND_DISK,
@@ -44,22 +53,7 @@ from ipxeready.storage.sizes import MAX_SIZE, SECTOR, format_size
 EXPIRES = 7 * 24 * 3600
 #: Enough for everybody who uploads by hand; each is a row of the list.
 MAX_UPLOADS = 100
-_ID = re.compile(r"[0-9a-f]{16}")
-_DATA = re.compile(r"\.([0-9a-f]{16})\.upload")
 _READ = 4 << 20
-_MODE = 0o600
-
-
-@dataclass(frozen=True)
-class Note:
-    """What is remembered of an upload."""
-
-    name: str
-    size: int | None
-    offset: int
-    sha256: str | None
-    created: str
-    changed: str
 
 
 class Uploads:
@@ -75,16 +69,16 @@ class Uploads:
         found = []
         with self._images.handle() as folder:
             for name in names_in(folder):
-                if match := _DATA.fullmatch(name):
-                    note = _read_note(folder, match[1])
+                if match := DATA.fullmatch(name):
+                    note = read_note(folder, match[1])
                     if note is not None:
-                        found.append(_shown(match[1], note))
+                        found.append(shown(match[1], note))
         return sorted(found, key=lambda upload: (upload["created"], upload["id"]))
 
     def get(self, upload_id: str) -> Upload:
         """One of them, or NotFound."""
         with self._images.handle() as folder:
-            return _shown(upload_id, self._note(folder, upload_id))
+            return shown(upload_id, self._note(folder, upload_id))
 
     # -- changing ------------------------------------------------------------
 
@@ -101,18 +95,18 @@ class Uploads:
         digest = None if sha256 is None else check_sha256(sha256)
         self._refuse_taken(name)
         self._images.check_room(name, size or 0)
-        upload_id, stamp = secrets.token_hex(8), _now()
+        upload_id, stamp = secrets.token_hex(8), now()
         note = Note(name, size, 0, digest, stamp, stamp)
         with self._images.handle() as folder:
             # The note first: data without a note is what `clean` removes.
-            self._write_note(folder, upload_id, note)
+            write_note(folder, upload_id, note)
             try:
-                os.close(_open_data(folder, upload_id, os.O_CREAT | os.O_EXCL))
+                os.close(open_data(folder, upload_id, os.O_CREAT | os.O_EXCL))
                 os.fsync(folder)
             except OSError as error:
-                _unlink(folder, _note_name(upload_id))
-                raise self._failed(error, name, 0) from error
-        return _shown(upload_id, note)
+                unlink(folder, note_name(upload_id))
+                raise failed(error, name, 0) from error
+        return shown(upload_id, note)
 
     def write(
         self, upload_id: str, offset: int, length: int, read: Callable[[int], bytes]
@@ -155,10 +149,10 @@ class Uploads:
                 )
             self._images.check_room(note.name, length)
             at, full = pieces.take(read, file, offset, length)
-            changed = replace(note, offset=at, changed=_now())
-            self._write_note(folder, upload_id, changed)
+            changed = replace(note, offset=at, changed=now())
+            write_note(folder, upload_id, changed)
             if full is not None:
-                raise self._failed(full, note.name, offset + length - at)
+                raise failed(full, note.name, offset + length - at)
             if at < offset + length:
                 raise Invalid(
                     said(
@@ -169,7 +163,7 @@ class Uploads:
                     ),
                     code="upload.cut",
                 )
-            return _shown(upload_id, changed)
+            return shown(upload_id, changed)
 
     def finish(
         self,
@@ -239,7 +233,7 @@ class Uploads:
         with self._images.handle() as folder, self._held(folder, upload_id):
             note = self._note(folder, upload_id)
             self._remove(folder, upload_id)
-            return _shown(upload_id, note)
+            return shown(upload_id, note)
 
     def clean(self) -> list[str]:
         """Remove what has expired, and what a kill left half begun or half ended; the names of the files given up.
@@ -249,7 +243,7 @@ class Uploads:
         gone = []
         with self._images.handle() as folder:
             for each in names_in(folder):
-                match = _DATA.fullmatch(each)
+                match = DATA.fullmatch(each)
                 if match is None:
                     self._clean_note(folder, each)
                     continue
@@ -257,10 +251,10 @@ class Uploads:
                     contextlib.suppress(ApplicationError),
                     self._held(folder, match[1]) as file,
                 ):
-                    note = _read_note(folder, match[1])
-                    if note is None or _is_named(folder, note.name, file):
+                    note = read_note(folder, match[1])
+                    if note is None or is_named(folder, note.name, file):
                         self._remove(folder, match[1])
-                    elif _age(note) > EXPIRES:
+                    elif age(note) > EXPIRES:
                         self._remove(folder, match[1])
                         gone.append(note.name)
         return gone
@@ -294,7 +288,7 @@ class Uploads:
             )
 
     def _note(self, folder: int, upload_id: str) -> Note:
-        note = _read_note(folder, upload_id) if _ID.fullmatch(upload_id) else None
+        note = read_note(folder, upload_id) if ID.fullmatch(upload_id) else None
         if note is None:
             raise NotFound(
                 said(
@@ -308,10 +302,10 @@ class Uploads:
     @contextlib.contextmanager
     def _held(self, folder: int, upload_id: str) -> Iterator[int]:
         """The data's open file, ours alone for the length of the block."""
-        if not _ID.fullmatch(upload_id):
+        if not ID.fullmatch(upload_id):
             self._note(folder, upload_id)
         try:
-            file = _open_data(folder, upload_id)
+            file = open_data(folder, upload_id)
         except OSError as error:
             raise NotFound(
                 said(
@@ -340,29 +334,29 @@ class Uploads:
     def _name(self, folder: int, upload_id: str, file: int, note: Note) -> None:
         """Give the data its name, durably; the hidden name goes last."""
         if note.name != self._note(folder, upload_id).name:
-            self._write_note(folder, upload_id, note)  # for a kill right after the link
+            write_note(folder, upload_id, note)  # for a kill right after the link
         try:
             os.fsync(file)
             # link() instead of rename(): it never replaces.
             os.link(
-                _data_name(upload_id), note.name, src_dir_fd=folder, dst_dir_fd=folder
+                data_name(upload_id), note.name, src_dir_fd=folder, dst_dir_fd=folder
             )
             os.fsync(folder)
         except FileExistsError as error:
             raise _taken(note.name) from error
         except OSError as error:
-            raise self._failed(error, note.name, 0) from error
+            raise failed(error, note.name, 0) from error
         self._remove(folder, upload_id)
 
     def _remove(self, folder: int, upload_id: str) -> None:
-        _unlink(folder, _data_name(upload_id))
-        _unlink(folder, _note_name(upload_id))
+        unlink(folder, data_name(upload_id))
+        unlink(folder, note_name(upload_id))
         os.fsync(folder)
 
     def _clean_note(self, folder: int, name: str) -> None:
         """Remove a note whose data is gone, once it cannot be one that is just beginning."""
         data = name.removesuffix(".json")
-        if name == data or not _DATA.fullmatch(data):
+        if name == data or not DATA.fullmatch(data):
             return
         with contextlib.suppress(FileNotFoundError):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -371,47 +365,7 @@ class Uploads:
             try:
                 os.stat(data, dir_fd=folder, follow_symlinks=False)
             except FileNotFoundError:
-                _unlink(folder, name)
-
-    def _write_note(self, folder: int, upload_id: str, note: Note) -> None:
-        """Replace the note, durably."""
-        draft = f"{_note_name(upload_id)}.{secrets.token_hex(4)}{PART}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        try:
-            file = os.open(draft, flags, _MODE, dir_fd=folder)
-            try:
-                with os.fdopen(file, "wb") as stream:
-                    stream.write(json.dumps(asdict(note)).encode() + b"\n")
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                os.rename(
-                    draft, _note_name(upload_id), src_dir_fd=folder, dst_dir_fd=folder
-                )
-            except BaseException:
-                _unlink(folder, draft)
-                raise
-            os.fsync(folder)
-        except OSError as error:
-            raise self._failed(error, note.name, 0) from error
-
-    def _failed(self, error: OSError, name: str, needed: int) -> ApplicationError:
-        if error.errno in FULL:
-            return NoRoom(
-                said(
-                    "no room for {name}: the disk is full. What has come stays; free some space and go "
-                    "on, or delete the upload.",
-                    name=name,
-                ),
-                extra={"needed": needed},
-            )
-        return Unavailable(
-            said(
-                "{name} could not be written: {why}. Look at the node's disk.",
-                name=name,
-                why=error.strerror,
-            ),
-            code="file.write",
-        )
+                unlink(folder, name)
 
 
 def _check_size(name: str, size: int) -> None:
@@ -460,89 +414,3 @@ def _taken(name: str) -> Conflict:
         ),
         code="file.exists",
     )
-
-
-def _data_name(upload_id: str) -> str:
-    return f".{upload_id}.upload"
-
-
-def _note_name(upload_id: str) -> str:
-    return f".{upload_id}.upload.json"
-
-
-def _open_data(folder: int, upload_id: str, flags: int = 0) -> int:
-    flags |= os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.open(_data_name(upload_id), flags, _MODE, dir_fd=folder)
-
-
-def _read_note(folder: int, upload_id: str) -> Note | None:
-    """The note, None where there is none (or none that we wrote)."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        file = os.open(_note_name(upload_id), flags, dir_fd=folder)
-        try:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                return None
-            with os.fdopen(os.dup(file), "rb") as stream:
-                note = Note(**json.loads(stream.read()))
-        finally:
-            os.close(file)
-        check_upload(note.name)
-        if note.sha256 is not None:
-            check_sha256(note.sha256)
-    except (OSError, ValueError, TypeError, RecursionError, ApplicationError):
-        return None
-    sound = type(note.offset) is int and note.offset >= 0
-    sound = sound and (note.size is None or type(note.size) is int)
-    sound = sound and isinstance(note.created, str) and isinstance(note.changed, str)
-    return note if sound else None
-
-
-def _shown(upload_id: str, note: Note) -> Upload:
-    return {
-        "id": upload_id,
-        "name": note.name,
-        "size": note.size,
-        "offset": note.offset,
-        "sha256": note.sha256,
-        "created": note.created,
-        "changed": note.changed,
-    }
-
-
-def _is_named(folder: int, name: str, file: int) -> bool:
-    """Whether the data has its final name already."""
-    try:
-        there = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return False
-    mine = os.fstat(file)
-    return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
-
-
-def _age(note: Note) -> float:
-    try:
-        return (
-            datetime.now().astimezone() - datetime.fromisoformat(note.changed)
-        ).total_seconds()
-    except (ValueError, TypeError):
-        return 0.0
-
-
-def _unlink(folder: int, name: str) -> None:
-    try:
-        os.unlink(name, dir_fd=folder)
-    except OSError as error:
-        if error.errno != errno.ENOENT:
-            raise Unavailable(
-                said(
-                    "{name} could not be deleted ({why}). Look at the node's disk.",
-                    name=name,
-                    why=error.strerror,
-                ),
-                code="file.delete",
-            ) from error
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(timespec="seconds")
