@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import PageAs
 from tests.browser.looking import assert_accessible, assert_fits
 from tests.browser.product import Product
-from tests.browser.windows import follow
+from tests.browser.windows import follow, settle
 from tests.nodes import RealNode, serving
 from tests.processes import free_port
 from tests.workers.stub import Stub, stub_node
@@ -100,9 +100,9 @@ def _list_and_begin(page: Page) -> None:
 
 
 def _drag(page: Page, grip: Locator, target: Locator) -> None:
-    """As a hand does it: down, away, over the target, up."""
+    """As a hand does it, once nothing moves any more: down, away, over the target, up."""
+    settle(page)
     target.scroll_into_view_if_needed()
-    # Waits until it lies still: what is said about the last one moves the rows.
     grip.hover(position={"x": 3, "y": 3})
     start = grip.bounding_box()
     assert start
@@ -194,6 +194,7 @@ def test_a_node_is_dragged_on_a_row_and_rows_on_a_node(
     for name in (pcs[0], pcs[2]):
         expect(_node_of(page, name)).to_have_value("second")
     # Let go beside everything, nothing changes.
+    settle(page)
     box = _card(page, "local").locator(".grip").bounding_box()
     assert box
     page.mouse.move(box["x"] + 3, box["y"] + 3)

@@ -11,11 +11,14 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request
 
 from tests.browser import chromium
 from tests.browser.product import Product
+from tests.processes import eventually
 
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 #: Milliseconds for which a page is waited for.
 PATIENCE = 15_000
+#: Milliseconds without a request after which none is to come; scripts ask 150 ms after the last change.
+QUIET = 500
 
 
 def follow(page: Page, leads: Locator) -> None:
@@ -26,6 +29,19 @@ def follow(page: Page, leads: Locator) -> None:
     """
     with page.expect_navigation():
         leads.click()
+
+
+def settle(page: Page) -> None:
+    """Come back when the page has asked for nothing for a while: what its scripts are told moves what is on it."""
+    quiet = 0
+
+    def still() -> bool:
+        nonlocal quiet
+        page.wait_for_timeout(QUIET / 2)
+        quiet = 0 if page.pending else quiet + 1
+        return quiet == 2
+
+    eventually(still, PATIENCE / 1000)
 
 
 class Window:
@@ -57,9 +73,14 @@ class Window:
         self.context.on("console", self._hear)
         self.context.on("weberror", lambda error: self._say(str(error.error)))
         self.context.on("requestfailed", self._missed)
+        for event in ("requestfinished", "requestfailed"):
+            self.context.on(event, lambda request: self.page.pending.discard(request))
+        self.context.on("request", lambda request: self.page.pending.add(request))
         self.page: Page = self.context.new_page()
         #: Words of complaints that the test means to cause.
         self.page.allowed = []
+        #: Requests that have no answer yet.
+        self.page.pending = set()
 
     def log_in(self, name: str, password: str) -> None:
         """As the form does, without drawing it; once for all windows of a room."""
