@@ -11,9 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.choices import AccessMode
 from agents.protocol.access import ACL, OFF
 from agents.protocol.answers import Master
-from ipxeready.web.forms import Barred, BarringSelect
-from ipxeready.web.text import cut, visible
-from ipxeready.web.words import in_words
+from ipxeready.web.forms import BarringSelect, choice_words
 
 
 class TagsField(forms.CharField):
@@ -122,14 +120,6 @@ class EditForm(RegisterForm):
 EMPTY, MASTER = "empty", "master"
 
 
-def _master_words(master: Master) -> str:
-    """Its name; of one from which no disk can be cloned also why, and it cannot be chosen."""
-    problem = master.get("problem")
-    if not problem:
-        return master["name"]
-    return Barred(f"{master['name']}: {cut(visible(in_words(problem)), 120)}")
-
-
 class DiskForm(forms.Form):
     """A disk that belongs to no worker yet."""
 
@@ -159,7 +149,10 @@ class DiskForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["master"].choices = [  # type: ignore[attr-defined]
             ("", _("choose one")),
-            *((each["name"], _master_words(each)) for each in masters),
+            *(
+                (each["name"], choice_words(each["name"], each.get("problem")))
+                for each in masters
+            ),
         ]
         if not all(each.get("problem") for each in masters):
             self.fields["source"].initial = MASTER

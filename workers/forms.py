@@ -13,7 +13,7 @@ from agents.choices import AccessMode
 from agents.offers import Offer
 from ipxeready.storage.iqn import OSES
 from ipxeready.storage.sizes import format_size
-from ipxeready.web.forms import Barred, BarringSelect, WholeNumberField
+from ipxeready.web.forms import BarringSelect, WholeNumberField, choice_words
 from ipxeready.web.text import cut, visible
 from ipxeready.web.words import in_words
 from workers.choices import MENU_DEFAULTS
@@ -118,9 +118,7 @@ def _named(files: Sequence[Any], agent: str, *, bar: bool) -> list[tuple[str, An
 
 def _words_of(file: Any, bar: bool) -> str:
     words = f"{cut(visible(file['name']), 80)} ({format_size(file['size'])})"
-    if not (bar and file.get("problem")):
-        return words
-    return Barred(f"{words}: {cut(visible(in_words(file['problem'])), 120)}")
+    return choice_words(words, file.get("problem") if bar else None)
 
 
 def groups_of(offers: Sequence[Offer], kind: str, *, anywhere: bool) -> Groups:

@@ -8,11 +8,21 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from ipxeready.web.text import cut, visible
+from ipxeready.web.words import in_words
+
 
 class Barred(str):
     """The words of an option that is shown with its reason and cannot be chosen."""
 
     __slots__ = ()
+
+
+def choice_words(words: str, problem: str | None) -> str:
+    """The words of an option; with a problem they tell it, and the option is `Barred`."""
+    if not problem:
+        return words
+    return Barred(f"{words}: {cut(visible(in_words(problem)), 120)}")
 
 
 class BarringSelect(forms.Select):
